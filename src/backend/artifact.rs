@@ -1,0 +1,122 @@
+//! What a backend hands to the worker: a library, its weights, and what its steps do.
+//!
+//! The library exports one symbol, `metainfer_steps`, with C calling convention:
+//!
+//! ```c
+//! // Runs steps first..last. With ticks, ticks[i] is the counter before step i and ticks[last]
+//! // the counter after the last one.
+//! void metainfer_steps(const void *const *inputs, void *const *outputs, float *arena,
+//!                      const float *weights, size_t first, size_t last, uint64_t *ticks);
+//! ```
+//!
+//! `arena` has [`Artifact::arena_bytes`] bytes, aligned to 64, and is zeroed once before the first
+//! run; `weights` is the content of the weights file, aligned to 64. Step 0 may follow the last
+//! step at any time: a run leaves the arena ready for the next one. The counter is the processor's
+//! time-stamp counter; the worker converts it to nanoseconds.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::digest::Digest;
+use crate::graph::{DType, Shape};
+
+/// A compiled candidate for every subgraph of a model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Artifact {
+    /// Digest of everything that was compiled.
+    pub digest: Digest,
+    /// Shared library; its path is unique, as a loader may return an old library for a known one.
+    pub library: PathBuf,
+    /// Packed weights, f32 little-endian.
+    pub weights: PathBuf,
+    /// Size of the arena, bytes.
+    pub arena_bytes: usize,
+    /// Inputs of the model, in order.
+    pub inputs: Vec<IoSpec>,
+    /// Outputs of the model, in order.
+    pub outputs: Vec<IoSpec>,
+    /// What each step does, in order of execution.
+    pub steps: Vec<StepSpec>,
+    /// Wall time that compiling took, nanoseconds.
+    pub compile_ns: u64,
+}
+
+/// A model input or output: dense and row-major.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IoSpec {
+    /// Name in the model.
+    pub name: String,
+    /// Element type.
+    pub dtype: DType,
+    /// Shape.
+    pub shape: Shape,
+}
+
+/// One step of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StepSpec {
+    /// What it is, for people, e.g. `conv_1x1 64→128`.
+    pub name: String,
+    /// Which subgraph it belongs to (index into the partition); `None` for a layout conversion
+    /// between two subgraphs.
+    pub subgraph: Option<usize>,
+    /// For a conversion, what it converts; it is tuned and priced like a task of its own.
+    pub conversion: Option<String>,
+    /// What can be compared with the reference right after the step.
+    pub traces: Vec<TraceSpec>,
+}
+
+/// Where a value of the graph is after a step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TraceSpec {
+    /// Name of the value in the graph; the reference has it under this name, row-major.
+    pub value: String,
+    /// Which buffer holds it.
+    pub place: Place,
+    /// How it lies there.
+    pub view: View,
+}
+
+/// A buffer of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// The arena.
+    Arena,
+    /// Output `n` of the model.
+    Output(usize),
+}
+
+/// How a value lies in an f32 buffer.
+///
+/// The value is seen as `[n, c, h, w]`; element `(n, c, h, w)` is at
+/// `offset + n·n_stride + (c / block)·block_stride + h·row_stride + w·block + c % block`.
+/// Other ranks are seen as `[1, 1, 1, len]` with block 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct View {
+    /// Elements before the first one.
+    pub offset: usize,
+    /// Extents `[n, c, h, w]`.
+    pub dims: [usize; 4],
+    /// Channels that lie next to each other.
+    pub block: usize,
+    /// Elements between batches.
+    pub n_stride: usize,
+    /// Elements between channel blocks.
+    pub block_stride: usize,
+    /// Elements between rows.
+    pub row_stride: usize,
+}
+
+impl View {
+    /// Returns the index of element `(n, c, h, w)`.
+    pub fn index(&self, n: usize, c: usize, h: usize, w: usize) -> usize {
+        self.offset
+            + n * self.n_stride
+            + (c / self.block) * self.block_stride
+            + h * self.row_stride
+            + w * self.block
+            + c % self.block
+    }
+}

@@ -1,0 +1,88 @@
+//! What happened, as data: anyone below `report` may emit an [`Event`], renderers decide words.
+//!
+//! An event carries numbers and ids, never prose.
+
+/// Receives events; shared by the threads of a run.
+pub trait Reporter: Send + Sync {
+    /// Takes note of one event. Must not block for long.
+    fn report(&self, event: &Event<'_>);
+}
+
+/// Something that happened.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// A model is about to be adapted to a target.
+    AdaptStarted {
+        /// Name of the model.
+        model: &'a str,
+        /// Name of the target.
+        target: &'a str,
+        /// Subgraphs in the model.
+        n_subgraphs: usize,
+        /// Distinct tasks among them.
+        n_tasks: usize,
+        /// Tasks whose labels are all there already.
+        n_reused: usize,
+        /// Evaluations that may be spent.
+        max_evaluations: u32,
+    },
+    /// One artifact was run on the device, or failed to.
+    EvaluationFinished {
+        /// Number of evaluations spent, this one included.
+        n_evaluations: u32,
+        /// Evaluations that may be spent.
+        max_evaluations: u32,
+        /// Labels that it gave.
+        n_labels: usize,
+        /// Labels among them that are failures.
+        n_failures: usize,
+        /// Latency of the untuned baseline, nanoseconds.
+        baseline_ns: f64,
+        /// Latency that the best candidates known so far add up to, nanoseconds.
+        best_ns: f64,
+    },
+    /// A whole deployment was compared with the incumbent, interleaved.
+    DeploymentCompared {
+        /// Latency of the challenger over that of the incumbent.
+        ratio: f64,
+        /// Whether it replaces the incumbent.
+        accepted: bool,
+    },
+    /// Something went wrong that the run survives, and that the user should know.
+    Warning {
+        /// Stable code, e.g. `baseline-drift`.
+        code: &'a str,
+        /// What it is about, e.g. a path.
+        subject: &'a str,
+        /// Details for people.
+        detail: &'a str,
+    },
+    /// A model was adapted.
+    AdaptFinished {
+        /// Name of the model.
+        model: &'a str,
+        /// Name of the target.
+        target: &'a str,
+        /// Evaluations spent.
+        n_evaluations: u32,
+        /// Labels reused from earlier runs.
+        n_reused_labels: usize,
+        /// Latency of the untuned baseline, nanoseconds.
+        baseline_ns: f64,
+        /// Latency of the locked deployment, nanoseconds.
+        latency_ns: f64,
+        /// Whether the lock changed.
+        lock_changed: bool,
+        /// Whether the run was interrupted and kept the best so far.
+        interrupted: bool,
+    },
+}
+
+/// Drops all events.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Silent;
+
+impl Reporter for Silent {
+    fn report(&self, _: &Event<'_>) {}
+}

@@ -1,0 +1,15 @@
+//! The typed layer over ONNX operators: a [`Graph`] of [`Node`]s and [`Value`]s at static shapes.
+//!
+//! It knows no protobuf, no files and no hardware. Operators keep their ONNX names and attributes;
+//! what is added is a dtype and a static shape on every value, and constants as [`Tensor`]s.
+//! A graph can therefore always be written back to ONNX.
+
+mod attribute;
+mod shape;
+mod tensor;
+mod types;
+
+pub use attribute::Attribute;
+pub use shape::{DType, Shape};
+pub use tensor::{Tensor, TensorData, TensorError};
+pub use types::{Graph, Node, NodeId, Value, ValueId};

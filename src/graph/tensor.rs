@@ -1,0 +1,196 @@
+//! Constant tensors.
+
+use super::{DType, Shape};
+
+/// A dense row-major tensor.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tensor {
+    shape: Shape,
+    data: TensorData,
+}
+
+/// The elements of a tensor, by type.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TensorData {
+    /// f32 elements.
+    F32(Vec<f32>),
+    /// f16 elements as their bits.
+    F16(Vec<u16>),
+    /// f64 elements.
+    F64(Vec<f64>),
+    /// i8 elements.
+    I8(Vec<i8>),
+    /// u8 elements.
+    U8(Vec<u8>),
+    /// i16 elements.
+    I16(Vec<i16>),
+    /// u16 elements.
+    U16(Vec<u16>),
+    /// i32 elements.
+    I32(Vec<i32>),
+    /// u32 elements.
+    U32(Vec<u32>),
+    /// i64 elements.
+    I64(Vec<i64>),
+    /// u64 elements.
+    U64(Vec<u64>),
+    /// Booleans.
+    Bool(Vec<bool>),
+}
+
+/// A shape and data that do not belong together.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("shape {shape} needs {expected} elements, data has {actual}")]
+pub struct TensorError {
+    /// The stated shape.
+    pub shape: Shape,
+    /// How many elements it needs.
+    pub expected: usize,
+    /// How many there are.
+    pub actual: usize,
+}
+
+impl Tensor {
+    /// Builds a tensor.
+    ///
+    /// # Errors
+    /// [`TensorError`] if `data` has another number of elements than `shape`.
+    pub fn new(shape: Shape, data: TensorData) -> Result<Self, TensorError> {
+        if shape.checked_len() != Some(data.len()) {
+            return Err(TensorError {
+                expected: shape.len(),
+                actual: data.len(),
+                shape,
+            });
+        }
+        Ok(Self { shape, data })
+    }
+
+    /// Builds a one-dimensional f32 tensor.
+    pub fn from_f32(data: Vec<f32>) -> Self {
+        Self {
+            shape: Shape(vec![data.len()]),
+            data: TensorData::F32(data),
+        }
+    }
+
+    /// Builds a one-dimensional i64 tensor.
+    pub fn from_i64(data: Vec<i64>) -> Self {
+        Self {
+            shape: Shape(vec![data.len()]),
+            data: TensorData::I64(data),
+        }
+    }
+
+    /// Returns the shape.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// Returns the elements.
+    pub fn data(&self) -> &TensorData {
+        &self.data
+    }
+
+    /// Returns the element type.
+    pub fn dtype(&self) -> DType {
+        self.data.dtype()
+    }
+
+    /// Returns the elements if they are f32.
+    pub fn as_f32(&self) -> Option<&[f32]> {
+        match &self.data {
+            TensorData::F32(data) => Some(data),
+            _ => None,
+        }
+    }
+
+    /// Returns the elements as i64 if they are of an integer or boolean type.
+    pub fn to_i64(&self) -> Option<Vec<i64>> {
+        Some(match &self.data {
+            TensorData::I8(d) => d.iter().map(|&v| v.into()).collect(),
+            TensorData::U8(d) => d.iter().map(|&v| v.into()).collect(),
+            TensorData::I16(d) => d.iter().map(|&v| v.into()).collect(),
+            TensorData::U16(d) => d.iter().map(|&v| v.into()).collect(),
+            TensorData::I32(d) => d.iter().map(|&v| v.into()).collect(),
+            TensorData::U32(d) => d.iter().map(|&v| v.into()).collect(),
+            TensorData::I64(d) => d.clone(),
+            TensorData::Bool(d) => d.iter().map(|&v| v.into()).collect(),
+            TensorData::F32(_) | TensorData::F16(_) | TensorData::F64(_) | TensorData::U64(_) => {
+                return None;
+            }
+        })
+    }
+
+    /// Returns the tensor with another shape over the same elements.
+    ///
+    /// # Errors
+    /// [`TensorError`] if the number of elements differs.
+    pub fn reshaped(self, shape: Shape) -> Result<Self, TensorError> {
+        Self::new(shape, self.data)
+    }
+}
+
+impl TensorData {
+    /// Returns the number of elements.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::F32(d) => d.len(),
+            Self::F16(d) | Self::U16(d) => d.len(),
+            Self::F64(d) => d.len(),
+            Self::I8(d) => d.len(),
+            Self::U8(d) => d.len(),
+            Self::I16(d) => d.len(),
+            Self::I32(d) => d.len(),
+            Self::U32(d) => d.len(),
+            Self::I64(d) => d.len(),
+            Self::U64(d) => d.len(),
+            Self::Bool(d) => d.len(),
+        }
+    }
+
+    /// Returns whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the element type.
+    pub fn dtype(&self) -> DType {
+        match self {
+            Self::F32(_) => DType::F32,
+            Self::F16(_) => DType::F16,
+            Self::F64(_) => DType::F64,
+            Self::I8(_) => DType::I8,
+            Self::U8(_) => DType::U8,
+            Self::I16(_) => DType::I16,
+            Self::U16(_) => DType::U16,
+            Self::I32(_) => DType::I32,
+            Self::U32(_) => DType::U32,
+            Self::I64(_) => DType::I64,
+            Self::U64(_) => DType::U64,
+            Self::Bool(_) => DType::Bool,
+        }
+    }
+
+    /// Returns the elements as little-endian bytes, row-major, booleans as 0 or 1.
+    pub fn to_le_bytes(&self) -> Vec<u8> {
+        macro_rules! bytes {
+            ($data:expr) => {
+                $data.iter().flat_map(|v| v.to_le_bytes()).collect()
+            };
+        }
+        match self {
+            Self::F32(d) => bytes!(d),
+            Self::F16(d) | Self::U16(d) => bytes!(d),
+            Self::F64(d) => bytes!(d),
+            Self::I8(d) => bytes!(d),
+            Self::U8(d) => d.clone(),
+            Self::I16(d) => bytes!(d),
+            Self::I32(d) => bytes!(d),
+            Self::U32(d) => bytes!(d),
+            Self::I64(d) => bytes!(d),
+            Self::U64(d) => bytes!(d),
+            Self::Bool(d) => d.iter().map(|&v| u8::from(v)).collect(),
+        }
+    }
+}

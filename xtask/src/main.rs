@@ -1,0 +1,3 @@
+//! Maintenance commands of the project, one file each; run as `cargo xtask <command>`.
+
+fn main() {}
