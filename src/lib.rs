@@ -26,6 +26,7 @@
 //! ```
 
 pub mod backend;
+pub mod config;
 pub mod device;
 pub mod digest;
 pub mod event;

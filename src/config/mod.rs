@@ -1,0 +1,26 @@
+//! What a project asks for: the written form ([`Config`]), the resolved form ([`Settings`]).
+//!
+//! The written form is `metainfer.toml`, or `[workspace.metadata.metainfer]` or
+//! `[package.metadata.metainfer]` in `Cargo.toml`, or one `--config KEY=VALUE`. Everything in it is
+//! optional. The resolved form has every value and nothing left to look up. This module takes
+//! text and gives values: it opens no file and reads no environment.
+
+mod diagnostic;
+mod edit;
+mod models;
+mod reader;
+mod settings;
+mod targets;
+mod written;
+
+pub use diagnostic::{Diagnostic, Place, Severity};
+pub use edit::{Addition, EditError, add_to, new_file};
+pub use settings::{
+    Layer, Model, Objective, Overrides, SearchSettings, Settings, SettingsError, TargetSettings,
+};
+pub use written::{
+    AcceptEntry, CacheEntry, Config, ModelEntry, Parsed, SearchEntry, Spanned, TargetEntry, parse,
+};
+
+#[cfg(test)]
+mod tests;

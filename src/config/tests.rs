@@ -1,0 +1,263 @@
+use std::path::{Path, PathBuf};
+
+use super::*;
+use crate::graph::Shape;
+
+fn layer(text: &str) -> Layer {
+    let parsed = parse(Path::new("metainfer.toml"), text, &[]);
+    assert_eq!(parsed.diagnostics, []);
+    Layer {
+        package: None,
+        dir: PathBuf::from("/w"),
+        config: parsed.config.unwrap(),
+        onnx_files: Vec::new(),
+    }
+}
+
+fn package(name: &str, text: &str) -> Layer {
+    Layer {
+        package: Some(name.to_owned()),
+        dir: PathBuf::from("/w").join(name),
+        ..layer(text)
+    }
+}
+
+fn resolve(layers: &[Layer]) -> Result<Settings, SettingsError> {
+    Settings::resolve(layers, Overrides::default())
+}
+
+/// Asserts the findings of a text as `line:column code message (help)`.
+fn check_findings(text: &str, expected: &[&str]) {
+    let parsed = parse(Path::new("metainfer.toml"), text, &[]);
+    let actual: Vec<String> = parsed
+        .diagnostics
+        .iter()
+        .map(|d| {
+            let help = d.help.as_deref().unwrap_or("-");
+            let Place { line, column, .. } = d.place;
+            format!("{line}:{column} {} {} ({help})", d.code, d.message)
+        })
+        .collect();
+    assert_eq!(actual, expected, "{text}");
+}
+
+#[test]
+fn every_documented_key_is_read() {
+    let layer = layer(
+        r#"
+        model-dir = "models"
+        [[model]]
+        name = "a"
+        path = "models/a.onnx"
+        inputs = { x = [1, 3, 224, 224] }
+        objective = "latency"
+        [[target]]
+        name = "cpu"
+        backend = "native"
+        profile = "x86-64-v3"
+        threads = 1
+        [search]
+        max-evaluations = 7
+        min-gain = 0.5
+        seed = 9
+        [cache]
+        mode = "off"
+        "#,
+    );
+    let settings = resolve(&[layer]).unwrap();
+    let model = &settings.models[0];
+    assert_eq!(model.path, Path::new("/w/models/a.onnx"));
+    assert_eq!(model.inputs["x"], Shape::from([1, 3, 224, 224]));
+    assert_eq!(settings.targets[0].profile, "x86-64-v3");
+    let expected = SearchSettings {
+        max_evaluations: 7,
+        min_gain: 0.5,
+        seed: 9,
+    };
+    assert_eq!(settings.search, expected);
+}
+
+#[test]
+fn an_unknown_key_is_a_warning_with_its_place_and_the_nearest_key() {
+    check_findings(
+        "[search]\nmax-evals = 3\nseed = 1\n",
+        &[
+            "2:1 unknown-key unknown key `search.max-evals` (known keys: max-evaluations, min-gain, seed)",
+        ],
+    );
+    check_findings(
+        "[search]\n  sede = 3\n[[modle]]\nname = \"a\"\n",
+        &[
+            "2:3 unknown-key unknown key `search.sede` (did you mean `seed`?)",
+            "3:3 unknown-key unknown key `modle` (did you mean `model`?)",
+        ],
+    );
+}
+
+#[test]
+fn a_wrong_value_is_an_error_with_its_place() {
+    check_findings(
+        "model-dir = 3\n[search]\nmax-evaluations = 0\nmin-gain = 1.5\nseed = -1\n",
+        &[
+            "1:13 wrong-value `model-dir` must be a string that is not empty (-)",
+            "3:19 wrong-value `search.max-evaluations` must be an integer from 1 up (-)",
+            "4:12 wrong-value `search.min-gain` must be a number from 0 to below 1 (-)",
+            "5:8 wrong-value `search.seed` must be an integer from 0 up (-)",
+        ],
+    );
+    check_findings(
+        "[[model]]\nname = \"a/b\"\n[[model]]\nname = \"c\"\ninputs = { x = [1, -3] }\n",
+        &[
+            "2:8 wrong-value `model.name` must be letters, digits, `-`, `_` and `.`, not `a/b` (-)",
+            "5:16 wrong-value `model.inputs.x` must be a list of dimensions such as [1, 3, 224, 224] (-)",
+        ],
+    );
+    check_findings(
+        "[[target]]\nname = \"t\"\nbackend = \"natvie\"\n",
+        &["3:11 wrong-value `target.backend` must be `native` (did you mean `native`?)"],
+    );
+    check_findings(
+        "[[target]]\nprofile = \"host\"\n",
+        &["2:1 missing-key a `[[target]]` needs a `name` (-)"],
+    );
+    check_findings(
+        "[model]\nname = \"a\"\n",
+        &["1:1 wrong-value `model` must be tables, each headed `[[model]]` (-)"],
+    );
+    check_findings(
+        "x =\n",
+        &[
+            "1:4 invalid-toml not valid TOML: string values must be quoted, expected literal string (-)",
+        ],
+    );
+}
+
+#[test]
+fn keys_without_effect_are_said_to_have_none() {
+    check_findings(
+        "[cache]\nurl = \"https://x\"\n",
+        &[
+            "2:1 no-effect `cache.url` is not supported by this release and has no effect \
+           (labels are kept in the user's data directory)",
+        ],
+    );
+}
+
+#[test]
+fn metadata_tables_of_a_manifest_are_read_with_places_in_it() {
+    let text = "[package]\nname = \"p\"\n[package.metadata.metainfer]\nmodle-dir = \"m\"\n";
+    let table = ["package", "metadata", "metainfer"];
+    let parsed = parse(Path::new("Cargo.toml"), text, &table);
+    assert_eq!(parsed.diagnostics[0].place.to_string(), "Cargo.toml:4:1");
+    let none = parse(Path::new("Cargo.toml"), text, &["workspace", "metadata"]);
+    assert_eq!(none, Parsed::default());
+}
+
+#[test]
+fn without_a_target_there_is_one_named_cpu() {
+    let settings = resolve(&[]).unwrap();
+    let [target] = &settings.targets[..] else {
+        panic!("{:?}", settings.targets);
+    };
+    assert_eq!(target.name, "cpu");
+    assert_eq!(target.backend, "native");
+    assert_eq!(target.profile, "host");
+    assert_eq!(target.threads, 1);
+}
+
+#[test]
+fn files_of_the_model_dir_are_models_by_their_stem_and_entries_refine_them() {
+    let mut layer = layer("[[model]]\nname = \"b\"\ninputs = { x = [1] }\n");
+    layer.onnx_files = ["/w/m/b.onnx", "/w/m/a.onnx"].map(PathBuf::from).to_vec();
+    let models = resolve(&[layer]).unwrap().models;
+    let names: Vec<_> = models.iter().map(|model| model.name.as_str()).collect();
+    assert_eq!(names, ["a", "b"]);
+    assert_eq!(models[1].path, Path::new("/w/m/b.onnx"));
+    assert_eq!(models[1].inputs["x"], Shape::from([1]));
+}
+
+#[test]
+fn an_entry_with_the_path_of_a_file_renames_it() {
+    let mut layer = layer("[[model]]\nname = \"net\"\npath = \"m/a b.onnx\"\n");
+    layer.onnx_files = vec![PathBuf::from("/w/m/a b.onnx")];
+    let models = resolve(&[layer]).unwrap().models;
+    assert_eq!(models.len(), 1);
+    assert_eq!(models[0].name, "net");
+}
+
+#[test]
+fn duplicate_names_are_errors_that_name_both_places() {
+    let twice =
+        layer("[[model]]\nname = \"a\"\npath = \"x\"\n[[model]]\nname = \"a\"\npath = \"y\"\n");
+    assert_eq!(
+        resolve(&[twice]).unwrap_err().to_string(),
+        "two models are named `a`: metainfer.toml:2:1 and metainfer.toml:5:1"
+    );
+    let entry = "[[model]]\nname = \"a\"\npath = \"x\"\n";
+    assert!(matches!(
+        resolve(&[package("p", entry), package("q", entry)]),
+        Err(SettingsError::Duplicate { what: "model", .. })
+    ));
+    let targets = layer("[[target]]\nname = \"t\"\n[[target]]\nname = \"t\"\n");
+    assert!(matches!(
+        resolve(&[targets]),
+        Err(SettingsError::Duplicate { what: "target", .. })
+    ));
+}
+
+#[test]
+fn an_entry_without_a_file_is_an_error() {
+    let error = resolve(&[layer("[[model]]\nname = \"a\"\n")]).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "metainfer.toml:2:1: model `a` has no file: `path` is not given and no file of \
+         `model-dir` is named `a.onnx`"
+    );
+}
+
+#[test]
+fn a_file_name_that_is_no_model_name_is_an_error() {
+    let mut layer = layer("");
+    layer.onnx_files = vec![PathBuf::from("/w/m/a b.onnx")];
+    assert!(matches!(
+        resolve(&[layer]),
+        Err(SettingsError::FileName { .. })
+    ));
+}
+
+#[test]
+fn later_layers_win_and_flags_win_over_all() {
+    let layers = [
+        layer("[search]\nmax-evaluations = 1\nseed = 1\nmin-gain = 0.1\n"),
+        package("p", "[search]\nmax-evaluations = 2\nseed = 2\n"),
+    ];
+    let overrides = Overrides {
+        max_evaluations: Some(3),
+        ..Overrides::default()
+    };
+    let search = Settings::resolve(&layers, overrides).unwrap().search;
+    assert_eq!(search.max_evaluations, 3);
+    assert_eq!(search.seed, 2);
+    assert!((search.min_gain - 0.1).abs() < 1e-12);
+}
+
+#[test]
+fn packages_that_disagree_are_an_error_unless_one_is_selected() {
+    let first = package("p", "[search]\nseed = 1\n");
+    let second = package("q", "[search]\nseed = 2\n");
+    let error = resolve(&[first.clone(), second]).unwrap_err().to_string();
+    assert_eq!(error, "packages `p` and `q` disagree on `search.seed`");
+    let same = package("q", "[search]\nseed = 1\n");
+    assert_eq!(resolve(&[first, same]).unwrap().search.seed, 1);
+}
+
+#[test]
+fn a_target_is_refined_key_by_key() {
+    let layers = [
+        layer("[[target]]\nname = \"t\"\nprofile = \"p.toml\"\n"),
+        package("p", "[[target]]\nname = \"t\"\nthreads = 1\n"),
+    ];
+    let target = &resolve(&layers).unwrap().targets[0];
+    assert_eq!(target.profile, "p.toml");
+    assert_eq!(target.dir, Path::new("/w"));
+}
