@@ -4,18 +4,7 @@
 //! a worker process can run. Failures are values.
 
 mod artifact;
+mod failure;
 
 pub use artifact::{Artifact, IoSpec, Place, StepSpec, TraceSpec, View};
-
-use crate::label::Outcome;
-
-/// A candidate that could not be turned into an artifact.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Failure {
-    /// Which subgraph's candidate is to blame (index into the partition); `None` if not known.
-    pub subgraph: Option<usize>,
-    /// How it failed.
-    pub outcome: Outcome,
-    /// The compiler's message, shortened.
-    pub message: String,
-}
+pub use failure::Failure;

@@ -1,0 +1,14 @@
+//! How compiling fails: a value, never a panic.
+
+use crate::label::Outcome;
+
+/// A candidate that could not be turned into an artifact.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Failure {
+    /// Which subgraph's candidate is to blame (index into the partition); `None` if not known.
+    pub subgraph: Option<usize>,
+    /// How it failed.
+    pub outcome: Outcome,
+    /// The compiler's message, shortened.
+    pub message: String,
+}
