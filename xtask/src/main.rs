@@ -1,3 +1,41 @@
 //! Maintenance commands of the project, one file each; run as `cargo xtask <command>`.
+//!
+//! These talk to developers and to CI, so they print freely and report errors through `anyhow`.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "developers' commands write to the terminal and below target/ only"
+)]
 
-fn main() {}
+mod ci;
+mod models;
+mod peers;
+mod shell;
+mod tidy;
+
+use anyhow::Result;
+use clap::Parser;
+
+/// Maintenance commands of cargo-metainfer.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+enum Command {
+    /// Check the rules of the source tree that neither rustc nor clippy knows
+    Tidy(tidy::Args),
+    /// Download the models that are developed against
+    Models(models::Args),
+    /// Measure deployed models against other engines
+    Peers(peers::Args),
+    /// Run everything that CI runs
+    Ci(ci::Args),
+}
+
+fn main() -> Result<()> {
+    match Command::parse() {
+        Command::Tidy(args) => tidy::run(&args),
+        Command::Models(args) => models::run(&args),
+        Command::Peers(args) => peers::run(&args),
+        Command::Ci(args) => ci::run(&args),
+    }
+}

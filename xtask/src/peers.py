@@ -1,0 +1,263 @@
+"""Races deployed models against onnxruntime and OpenVINO: one process, one core, one thread, f32.
+
+Reads a JSON specification from the file named by the first argument and writes the results to the
+file named by the second. Every engine is called the way that costs it least: inputs and outputs
+are bound before the clock starts. Rounds call all engines in a random order, so that slow phases
+of the machine hit all of them alike; the lower quartile of the wall time is what counts.
+"""
+
+import ctypes
+import json
+import os
+import random
+import sys
+import time
+
+SPEC = json.load(open(sys.argv[1]))
+os.sched_setaffinity(0, {SPEC["core"]})  # before the engines start threads of their own
+
+import numpy as np
+import onnx
+import onnxruntime
+import openvino
+
+DTYPES = {
+    "f32": np.float32, "f16": np.float16, "f64": np.float64, "bool": np.bool_,
+    "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
+    "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64,
+}
+
+
+class Deployed:
+    """A deployed crate, through its C interface."""
+
+    def __init__(self, path):
+        self.library = ctypes.CDLL(path)
+        self.library.metainfer_create.restype = ctypes.c_void_p
+        self.library.metainfer_describe.restype = ctypes.c_char_p
+        self.library.metainfer_last_error.restype = ctypes.c_char_p
+        self.library.metainfer_run.argtypes = [ctypes.c_void_p] * 3
+        self.model = self.library.metainfer_create()
+        if not self.model:
+            raise RuntimeError(self.library.metainfer_last_error().decode())
+        self.description = json.loads(self.library.metainfer_describe())
+        empty = lambda spec: aligned(spec["shape"], DTYPES[spec["dtype"]])
+        self.inputs = [empty(spec) for spec in self.description["inputs"]]
+        self.outputs = [empty(spec) for spec in self.description["outputs"]]
+        pointers = lambda arrays: (ctypes.c_void_p * len(arrays))(*[a.ctypes.data for a in arrays])
+        self.pointers = pointers(self.inputs), pointers(self.outputs)
+        self.arguments = (
+            self.model,
+            ctypes.addressof(self.pointers[0]),
+            ctypes.addressof(self.pointers[1]),
+        )
+
+    def bind(self, inputs):
+        for array, spec in zip(self.inputs, self.description["inputs"]):
+            array[...] = inputs[spec["name"]]
+
+    def call(self):
+        code = self.library.metainfer_run(*self.arguments)
+        if code:
+            raise RuntimeError(f"metainfer_run returned {code}")
+
+    def results(self):
+        specs = self.description["outputs"]
+        return {spec["name"]: array.copy() for spec, array in zip(specs, self.outputs)}
+
+
+class OnnxRuntime:
+    """onnxruntime: `run`, or `run_with_iobinding` on arrays bound beforehand."""
+
+    def __init__(self, path, bound):
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        options.inter_op_num_threads = 1
+        self.session = onnxruntime.InferenceSession(
+            path, options, providers=["CPUExecutionProvider"])
+        self.names = [output.name for output in self.session.get_outputs()]
+        self.bound = bound
+
+    def bind(self, inputs):
+        self.inputs = {name: np.ascontiguousarray(array) for name, array in inputs.items()}
+        self.outputs = self.session.run(None, self.inputs)
+        self.binding = self.session.io_binding()
+        value = onnxruntime.OrtValue.ortvalue_from_numpy
+        self.values = {name: value(array) for name, array in self.inputs.items()}
+        for name, array in self.values.items():
+            self.binding.bind_ortvalue_input(name, array)
+        self.out_values = [value(array) for array in self.outputs]
+        for name, array in zip(self.names, self.out_values):
+            self.binding.bind_ortvalue_output(name, array)
+
+    def call(self):
+        if self.bound:
+            self.session.run_with_iobinding(self.binding)
+        else:
+            self.outputs = self.session.run(None, self.inputs)
+
+    def results(self):
+        if self.bound:
+            self.outputs = [value.numpy() for value in self.out_values]
+        return {name: np.array(array) for name, array in zip(self.names, self.outputs)}
+
+
+class OpenVino:
+    """OpenVINO's CPU plugin at f32, on tensors bound beforehand."""
+
+    def __init__(self, path, names):
+        core = openvino.Core()
+        self.compiled = core.compile_model(core.read_model(path), "CPU", {
+            "INFERENCE_PRECISION_HINT": "f32",
+            "INFERENCE_NUM_THREADS": 1,
+            "PERFORMANCE_HINT": "LATENCY",
+        })
+        self.request = self.compiled.create_infer_request()
+        self.names = names
+
+    def bind(self, inputs):
+        self.inputs = {name: np.ascontiguousarray(array) for name, array in inputs.items()}
+        for name, array in self.inputs.items():
+            self.request.set_tensor(name, openvino.Tensor(array, shared_memory=True))
+
+    def call(self):
+        self.request.infer(share_outputs=True)
+
+    def results(self):
+        outputs = self.request.model_outputs
+        return {name: np.array(self.request.get_output_tensor(idx).data)
+                for idx, name in enumerate(self.names) if idx < len(outputs)}
+
+
+def aligned(shape, dtype):
+    """Returns zeros that start on a cache line."""
+    n_bytes = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+    raw = np.zeros(n_bytes + 64, np.uint8)
+    start = -raw.ctypes.data % 64
+    return raw[start:start + n_bytes].view(dtype).reshape(shape)
+
+
+def fix_shapes(source, target, shapes):
+    """Writes the model with fixed input shapes, which lets both peers fold shape arithmetic."""
+    model = onnx.load(source)
+    constants = {tensor.name for tensor in model.graph.initializer}
+    kept = [value for value in model.graph.input if value.name not in constants]
+    del model.graph.input[:]
+    model.graph.input.extend(kept)
+    for value in kept:
+        if value.name in shapes:
+            dims = value.type.tensor_type.shape
+            del dims.dim[:]
+            for size in shapes[value.name]:
+                dims.dim.add().dim_value = size
+    del model.graph.value_info[:]
+    for output in model.graph.output:
+        output.type.tensor_type.ClearField("shape")
+    onnx.save(onnx.shape_inference.infer_shapes(model), target)
+
+
+def random_inputs(specs, ranges, generator):
+    inputs = {}
+    for spec in specs:
+        dtype, shape = DTYPES[spec["dtype"]], spec["shape"]
+        if spec["name"] in ranges:
+            low, high = ranges[spec["name"]]
+            inputs[spec["name"]] = generator.integers(low, high + 1, shape).astype(dtype)
+        elif np.issubdtype(dtype, np.floating):
+            inputs[spec["name"]] = generator.standard_normal(shape).astype(dtype)
+        else:
+            inputs[spec["name"]] = generator.integers(0, 2, shape).astype(dtype)
+    return inputs
+
+
+def relative_error(actual, reference):
+    """Returns the largest relative L2 distance over the outputs; infinite if one is not finite."""
+    worst = 0.0
+    for name, expected in reference.items():
+        expected, value = expected.astype(np.float64), actual[name].astype(np.float64)
+        norm = np.linalg.norm(expected) or 1.0
+        error = np.linalg.norm(value.ravel() - expected.ravel()) / norm
+        worst = max(worst, float(error)) if np.isfinite(error) else float("inf")
+    return worst
+
+
+def race(engines, n_rounds, n_warmup, seed):
+    samples = {name: [] for name in engines}
+    order = random.Random(seed)
+    names = list(engines)
+    for engine in engines.values():
+        for _ in range(n_warmup):
+            engine.call()
+    for _ in range(n_rounds):
+        order.shuffle(names)
+        for name in names:
+            call = engines[name].call
+            start = time.perf_counter_ns()
+            call()
+            samples[name].append(time.perf_counter_ns() - start)
+    return {name: np.array(values) for name, values in samples.items()}
+
+
+def quartile(samples):
+    return float(np.percentile(samples, 25)) / 1e3
+
+
+def main():
+    fix_shapes(SPEC["onnx"], SPEC["fixed_onnx"], SPEC["shapes"])
+    engines = {ours["name"]: Deployed(ours["library"]) for ours in SPEC["ours"]}
+    specs = next(iter(engines.values())).description["inputs"]
+    engines["onnxruntime"] = OnnxRuntime(SPEC["fixed_onnx"], bound=False)
+    engines["onnxruntime-bound"] = OnnxRuntime(SPEC["fixed_onnx"], bound=True)
+    reference = engines["onnxruntime"]
+    missing = {}
+    try:
+        engines["openvino"] = OpenVino(SPEC["fixed_onnx"], reference.names)
+    except Exception as error:  # a peer that cannot run the model is a result too
+        missing["openvino"] = str(error)
+
+    generator = np.random.default_rng(SPEC["seed"])
+    errors = {name: 0.0 for name in engines if name != "onnxruntime"}
+    for _ in range(SPEC["inputs"]):
+        inputs = random_inputs(specs, SPEC["ranges"], generator)
+        for engine in engines.values():
+            engine.bind(inputs)
+            engine.call()
+        expected = reference.results()
+        for name in errors:
+            errors[name] = max(errors[name], relative_error(engines[name].results(), expected))
+
+    samples = race(engines, SPEC["rounds"], SPEC["warmup"], SPEC["seed"])
+    p25 = {name: quartile(values) for name, values in samples.items()}
+    peers = {
+        "onnxruntime": min(p25["onnxruntime"], p25["onnxruntime-bound"]),
+        **({"openvino": p25["openvino"]} if "openvino" in p25 else {}),
+    }
+    ours = [spec["name"] for spec in SPEC["ours"]]
+    half = SPEC["rounds"] // 2
+    result = {
+        "model": SPEC["model"],
+        "core": SPEC["core"],
+        "rounds": SPEC["rounds"],
+        "inputs": SPEC["inputs"],
+        "versions": {"onnxruntime": onnxruntime.__version__, "openvino": openvino.__version__},
+        "missing": missing,
+        "latency_p25_us": p25,
+        "latency_median_us": {name: float(np.median(v)) / 1e3 for name, v in samples.items()},
+        "latency_p25_us_halves": {
+            name: [quartile(v[:half]), quartile(v[half:])] for name, v in samples.items()},
+        "ratio": {name: {peer: p25[name] / value for peer, value in peers.items()}
+                  for name in ours},
+        "relative_error": errors,
+    }
+    if "tuned" in p25 and "untuned" in p25:
+        result["tuned_over_untuned"] = p25["tuned"] / p25["untuned"]
+        # Of what is saved against the fastest peer, the part that is owed to tuning.
+        gain = min(peers.values()) - p25["tuned"]
+        share = (p25["untuned"] - p25["tuned"]) / gain if gain > 0 else None
+        result["share_of_gain_by_tuning"] = share
+    with open(sys.argv[2], "w") as file:
+        json.dump(result, file, indent=2)
+        file.write("\n")
+
+
+main()

@@ -1,0 +1,275 @@
+//! `cargo xtask peers`: deployed models against onnxruntime and OpenVINO.
+//!
+//! Deploys each model twice, as locked and untuned, builds both, and races them with the peers in
+//! one process on one core (`peers.py`). Writes `target/peers/<model>.json` and prints a table.
+//! Needs `python3` with `venv` and `pip`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::models::{self, Model};
+use crate::shell;
+
+/// What the virtual environment holds.
+const PACKAGES: &str = "numpy==2.4.6\nonnx==1.23.2\nonnxruntime==1.32.0\nopenvino==2026.4.0\n";
+/// The program that races the engines.
+const HARNESS: &str = include_str!("peers.py");
+
+/// What to measure.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Names of models; `orientation` and `ocr-cls` if none is given
+    names: Vec<String>,
+    /// Rounds that are measured
+    #[arg(long, default_value_t = 600)]
+    rounds: u32,
+    /// Calls of each engine before the first round
+    #[arg(long, default_value_t = 50)]
+    warmup: u32,
+    /// Random inputs that the outputs are compared on
+    #[arg(long, default_value_t = 5)]
+    inputs: u32,
+    /// Seed of the inputs and of the order
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Processor core to run on
+    #[arg(long, default_value_t = 1)]
+    core: u32,
+}
+
+/// What the harness is asked for.
+#[derive(Serialize)]
+struct Specification<'a> {
+    model: &'a str,
+    onnx: PathBuf,
+    fixed_onnx: PathBuf,
+    shapes: BTreeMap<&'a str, &'a [usize]>,
+    ranges: BTreeMap<&'a str, [i64; 2]>,
+    ours: Vec<Ours>,
+    rounds: u32,
+    warmup: u32,
+    inputs: u32,
+    seed: u64,
+    core: u32,
+}
+
+/// A build of ours.
+#[derive(Serialize)]
+struct Ours {
+    name: &'static str,
+    library: PathBuf,
+}
+
+/// The part of the harness's answer that goes into the table.
+#[derive(Deserialize)]
+struct Answer {
+    latency_p25_us: BTreeMap<String, f64>,
+    ratio: BTreeMap<String, BTreeMap<String, f64>>,
+    relative_error: BTreeMap<String, f64>,
+    tuned_over_untuned: Option<f64>,
+    share_of_gain_by_tuning: Option<f64>,
+    missing: BTreeMap<String, String>,
+}
+
+/// Measures the models one after the other.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let defaults = ["orientation".to_owned(), "ocr-cls".to_owned()];
+    let names = if args.names.is_empty() {
+        &defaults[..]
+    } else {
+        &args.names[..]
+    };
+    let python = environment()?;
+    shell::run(shell::command("cargo").args(["build", "--release", "--bin", "cargo-metainfer"]))?;
+    for model in models::select(names)? {
+        let answer = measure(model, args, &python)?;
+        print(model.name, &answer);
+    }
+    Ok(())
+}
+
+/// Makes the virtual environment present and returns its interpreter.
+fn environment() -> Result<PathBuf> {
+    let venv = shell::target("peers-venv");
+    let python = venv.join("bin/python");
+    let stamp = venv.join("packages.txt");
+    if fs::read_to_string(&stamp).is_ok_and(|packages| packages == PACKAGES) {
+        return Ok(python);
+    }
+    shell::run(shell::command("python3").args(["-m", "venv"]).arg(&venv))?;
+    shell::run(
+        shell::command(&python)
+            .args(["-m", "pip", "install", "--quiet"])
+            .args(PACKAGES.lines()),
+    )?;
+    fs::write(&stamp, PACKAGES)?;
+    Ok(python)
+}
+
+fn measure(model: &Model, args: &Args, python: &Path) -> Result<Answer> {
+    let manifest = models::prepare(model)?;
+    let directory = shell::target("peers");
+    fs::create_dir_all(&directory)?;
+    if !manifest.with_file_name("metainfer.lock").exists() {
+        shell::run(&mut metainfer("adapt", &manifest))?;
+    }
+    let file = |suffix: &str| directory.join(format!("{}{suffix}", model.name));
+    let specification = Specification {
+        model: model.name,
+        onnx: model.file(),
+        fixed_onnx: file(".fixed.onnx"),
+        shapes: model.inputs.iter().copied().collect(),
+        ranges: model
+            .ranges
+            .iter()
+            .map(|&(name, low, high)| (name, [low, high]))
+            .collect(),
+        ours: vec![
+            Ours {
+                name: "tuned",
+                library: deploy(model, &manifest, &[])?,
+            },
+            Ours {
+                name: "untuned",
+                library: deploy(model, &manifest, &["--untuned"])?,
+            },
+        ],
+        rounds: args.rounds,
+        warmup: args.warmup,
+        inputs: args.inputs,
+        seed: args.seed,
+        core: args.core,
+    };
+    fs::write(
+        file(".spec.json"),
+        serde_json::to_string_pretty(&specification)?,
+    )?;
+    let harness = directory.join("peers.py");
+    fs::write(&harness, HARNESS)?;
+    let mut race = shell::command(python);
+    for variable in [
+        "OPENBLAS_CORETYPE",
+        "OPENBLAS_NUM_THREADS",
+        "OPENBLAS_VERBOSE",
+    ] {
+        race.env_remove(variable);
+    }
+    race.envs(["OMP_NUM_THREADS", "MKL_NUM_THREADS", "TBB_NUM_THREADS"].map(|name| (name, "1")));
+    shell::run(race.arg(harness).arg(file(".spec.json")).arg(file(".json")))?;
+    let answer = fs::read_to_string(file(".json"))?;
+    serde_json::from_str(&answer).context("the harness wrote an answer of another form")
+}
+
+/// Deploys a model, builds the crate and returns its library.
+fn deploy(model: &Model, manifest: &Path, flags: &[&str]) -> Result<PathBuf> {
+    let form = if flags.is_empty() { "tuned" } else { "untuned" };
+    let out = shell::target("peers").join(model.name).join(form);
+    shell::run(
+        metainfer("deploy", manifest)
+            .args(["--model", model.name, "--target", "cpu", "--out"])
+            .arg(&out)
+            .args(flags),
+    )?;
+    let messages = shell::capture(
+        shell::command("cargo")
+            .args([
+                "build",
+                "--release",
+                "--message-format",
+                "json",
+                "--manifest-path",
+            ])
+            .arg(out.join("Cargo.toml"))
+            .arg("--target-dir")
+            .arg(out.join("target")),
+    )?;
+    library(&messages).with_context(|| format!("`{}` built no library", out.display()))
+}
+
+/// Finds the shared library in cargo's messages.
+fn library(messages: &[u8]) -> Option<PathBuf> {
+    #[derive(Deserialize)]
+    struct Message {
+        #[serde(default)]
+        filenames: Vec<PathBuf>,
+    }
+    let is_library = |path: &PathBuf| {
+        path.extension()
+            .is_some_and(|extension| extension == std::env::consts::DLL_EXTENSION)
+    };
+    messages
+        .split(|&byte| byte == b'\n')
+        .filter_map(|line| serde_json::from_slice::<Message>(line).ok())
+        .flat_map(|message| message.filenames)
+        .find(is_library)
+}
+
+fn metainfer(verb: &str, manifest: &Path) -> std::process::Command {
+    let mut command = shell::command(shell::target("release/cargo-metainfer"));
+    command
+        .args(["metainfer", verb, "--manifest-path"])
+        .arg(manifest);
+    command
+}
+
+fn print(model: &str, answer: &Answer) {
+    println!("{model}");
+    println!(
+        "  {:18} {:>11} {:>16} {:>13} {:>15}",
+        "", "p25, µs", "/ onnxruntime", "/ openvino", "relative error"
+    );
+    for (name, p25) in &answer.latency_p25_us {
+        let ratio = |peer: &str| {
+            let ratio = answer.ratio.get(name).and_then(|ratios| ratios.get(peer));
+            ratio.map(|ratio| format!("{ratio:.3}")).unwrap_or_default()
+        };
+        let error = answer.relative_error.get(name);
+        let error = error
+            .map(|error| format!("{error:.1e}"))
+            .unwrap_or_default();
+        println!(
+            "  {name:18} {p25:>11.1} {:>16} {:>13} {error:>15}",
+            ratio("onnxruntime"),
+            ratio("openvino")
+        );
+    }
+    if let Some(ratio) = answer.tuned_over_untuned {
+        println!("  tuned over untuned: {ratio:.3}");
+    }
+    if let Some(share) = answer.share_of_gain_by_tuning {
+        println!("  share of the gain over the fastest peer that is owed to tuning: {share:.2}");
+    }
+    for (peer, reason) in &answer.missing {
+        println!(
+            "  {peer} cannot run it: {}",
+            reason.lines().next().unwrap_or_default()
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn library_is_found_in_cargo_messages() {
+        let extension = std::env::consts::DLL_EXTENSION;
+        let messages = format!(
+            "{{\"reason\":\"build-script-executed\"}}\n\
+             {{\"reason\":\"compiler-artifact\",\"filenames\":[\"a/liba.rlib\",\"a/liba.{extension}\"]}}\n"
+        );
+        let expected = PathBuf::from(format!("a/liba.{extension}"));
+        assert_eq!(library(messages.as_bytes()), Some(expected));
+        assert_eq!(library(b"{\"reason\":\"build-finished\"}\n"), None);
+    }
+
+    #[test]
+    fn harness_pins_itself_before_it_loads_an_engine() {
+        let position = |text: &str| HARNESS.find(text).unwrap();
+        assert!(position("sched_setaffinity") < position("import onnxruntime"));
+    }
+}
