@@ -32,5 +32,6 @@ pub mod digest;
 pub mod event;
 pub mod graph;
 pub mod label;
+pub mod lock;
 pub mod measure;
 pub mod space;
