@@ -30,8 +30,11 @@ pub mod config;
 pub mod device;
 pub mod digest;
 pub mod event;
+pub mod fsx;
 pub mod graph;
 pub mod label;
 pub mod lock;
 pub mod measure;
 pub mod space;
+#[cfg(test)]
+mod testing;
