@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::TaskKey;
+use super::canonical::{self, DecodeError, Record};
+use super::{Implausible, Latency, TaskKey};
 use crate::digest::Digest;
 use crate::space::Candidate;
 
@@ -82,17 +83,6 @@ pub struct Measurement {
     pub context: Context,
 }
 
-/// Quantiles of a latency, nanoseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Latency {
-    /// Lower quartile: the figure that decides, being robust against preemption.
-    pub p25_ns: f64,
-    /// Median.
-    pub p50_ns: f64,
-    /// Interquartile range over the median.
-    pub dispersion: f64,
-}
-
 /// What an evaluation cost, nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Cost {
@@ -140,4 +130,77 @@ pub struct Label {
     pub cost: Cost,
     /// Where it comes from.
     pub provenance: Provenance,
+}
+
+impl Outcome {
+    /// Returns whether the candidate ran on the device, and so may have samples.
+    pub fn has_run(self) -> bool {
+        matches!(self, Self::Ok | Self::WrongOutput | Self::Abandoned)
+    }
+
+    /// Returns whether the candidate is to blame, so that it is never tried again.
+    pub fn is_final(self) -> bool {
+        self != Self::DeviceLost
+    }
+
+    /// Returns the name used in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::CompileError => "compile_error",
+            Self::CompileTimeout => "compile_timeout",
+            Self::RunError => "run_error",
+            Self::RunTimeout => "run_timeout",
+            Self::WrongOutput => "wrong_output",
+            Self::OutOfMemory => "out_of_memory",
+            Self::Unsupported => "unsupported",
+            Self::Abandoned => "abandoned",
+            Self::DeviceLost => "device_lost",
+        }
+    }
+}
+
+impl Measurement {
+    /// Summarises samples; `None` if there are none.
+    pub fn of(samples_ns: Vec<u64>, clock: Clock, context: Context) -> Option<Self> {
+        Some(Self {
+            latency: Latency::of(&samples_ns)?,
+            samples_ns,
+            clock,
+            context,
+        })
+    }
+}
+
+impl Label {
+    /// Returns the canonical bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        canonical::encode(self)
+    }
+
+    /// Reads canonical bytes.
+    ///
+    /// # Errors
+    /// [`DecodeError`] if they are of a newer version, not canonical, or cannot be true.
+    pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        canonical::decode(bytes)
+    }
+
+    /// Returns the id.
+    pub fn id(&self) -> LabelId {
+        LabelId(Self::id_of(&self.encode()))
+    }
+
+    /// Checks that the figures can be true.
+    ///
+    /// # Errors
+    /// [`Implausible`] names the field.
+    pub fn check(&self) -> Result<(), Implausible> {
+        Record::check(self)
+    }
+
+    /// Returns the digest that canonical bytes of a label have.
+    pub(crate) fn id_of(bytes: &[u8]) -> Digest {
+        Digest::of_bytes("metainfer label v1", bytes)
+    }
 }
