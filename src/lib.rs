@@ -36,5 +36,6 @@ pub mod label;
 pub mod lock;
 pub mod measure;
 pub mod space;
+pub mod store;
 #[cfg(test)]
 mod testing;

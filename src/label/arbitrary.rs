@@ -83,7 +83,7 @@ pub(crate) fn labels() -> impl Strategy<Value = Label> {
     let rest = (
         option::of(1e-6..1e6_f64),
         option::of(0.0..1.0_f64),
-        any::<u64>(),
+        0..10_000_000_000_000_u64,
         any::<bool>(),
     );
     (0..4_u64, 0..4_usize, measurement, message, mapping, rest).prop_map(

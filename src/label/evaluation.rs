@@ -87,6 +87,7 @@ impl Record for Evaluation {
     const VERSION: u32 = 1;
 
     fn check(&self) -> Result<(), Implausible> {
+        plausible::time("time_ms", self.time_ms)?;
         plausible::message(self.outcome, &self.message)?;
         plausible::positive("run_p25_ns", self.run_p25_ns)?;
         plausible::positive("ratio_to_baseline", self.ratio_to_baseline)?;

@@ -18,6 +18,9 @@ const MAX_SAMPLES: usize = 100_000;
 /// Longest latency that can be meant, nanoseconds: one hour.
 const MAX_LATENCY_NS: f64 = 3.6e12;
 
+/// Latest time that can be meant, milliseconds since the Unix epoch: the end of the year 9999.
+const MAX_TIME_MS: u64 = 253_402_300_799_999;
+
 /// A figure or a combination of fields that cannot be true.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Implausible {
@@ -58,6 +61,7 @@ impl Record for Label {
         if self.task.threads == 0 {
             return Err(Implausible::OutOfRange("task.threads"));
         }
+        time("provenance.time_ms", self.provenance.time_ms)?;
         message(self.outcome, &self.message)?;
         match (&self.measurement, self.outcome) {
             (None, Outcome::Ok) => return Err(Implausible::Missing("measurement")),
@@ -98,6 +102,14 @@ pub(super) fn positive(field: &'static str, value: Option<f64>) -> Result<(), Im
         Some(value) if !value.is_finite() || value <= 0.0 => Err(Implausible::OutOfRange(field)),
         _ => Ok(()),
     }
+}
+
+/// Checks that a time is one that a clock shows.
+pub(super) fn time(field: &'static str, time_ms: u64) -> Result<(), Implausible> {
+    if time_ms > MAX_TIME_MS {
+        return Err(Implausible::OutOfRange(field));
+    }
+    Ok(())
 }
 
 fn name(field: &'static str, name: &str) -> Result<(), Implausible> {

@@ -128,6 +128,10 @@ fn figures_that_cannot_be_true_are_refused() {
         Implausible::Unexpected("message"),
     );
     check(
+        |l| l.provenance.time_ms = u64::MAX,
+        Implausible::OutOfRange("provenance.time_ms"),
+    );
+    check(
         |l| l.task.threads = 0,
         Implausible::OutOfRange("task.threads"),
     );
