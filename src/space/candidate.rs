@@ -17,6 +17,9 @@ pub enum ParamValue {
     Word(String),
 }
 
+/// What is given about a subgraph and its device, by name, e.g. `ow` or `registers`.
+pub type Facts = BTreeMap<String, ParamValue>;
+
 /// How a subgraph is executed: parameter names and values, sorted by name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]

@@ -1,8 +1,25 @@
 //! What can be chosen: parameters, constraints and the candidates made of them.
 //!
-//! A `SearchSpace` is finite. It comes from `templates/spaces/*.toml`, which people may read and
-//! override; it knows nothing of how a choice is compiled or measured.
+//! A [`SearchSpace`] is finite. It comes from `templates/spaces/*.toml`, which people may read and
+//! override (see [`SpaceTemplate`]); it knows nothing of how a choice is compiled or measured.
+//!
+//! A template's expressions are minijinja's: 0.5 µs each, and those over few parameters are
+//! tabulated, after which a check costs a few nanoseconds.
 
+mod bound;
 mod candidate;
+mod decode;
+mod error;
+mod expr;
+mod features;
+mod function;
+mod search_space;
+mod template;
+#[cfg(test)]
+mod tests;
+mod walk;
 
-pub use candidate::{Candidate, Mapping, ParamValue, Precision, Variant};
+pub use candidate::{Candidate, Facts, Mapping, ParamValue, Precision, Variant};
+pub use error::{SpaceError, Violation};
+pub use search_space::{Param, SearchSpace};
+pub use template::SpaceTemplate;
