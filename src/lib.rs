@@ -17,12 +17,12 @@
 //! A module may use modules on its own or a lower line; `cargo xtask tidy` enforces it.
 //!
 //! ```text
-//! 5  main  cli                                            wires everything
-//! 4  report  watch  server  deploy                        edges
-//! 3  adapt                                                orchestration, the async part
-//! 2  store  backend  measure  onnx  device::probe         effects on the outside world
-//! 1  variant  accuracy  meta  search  event  lock  config pure logic: no I/O, no clock, no globals
-//! 0  graph  space  device  label  digest  fsx             vocabulary
+//! 5  main  cli                                             wires everything
+//! 4  report  watch  server  deploy                         edges
+//! 3  adapt                                                 orchestration, the async part
+//! 2  store  backend  measure  onnx  device::probe          effects on the outside world
+//! 1  variant  accuracy  meta  search  event  lock  config  pure logic: no I/O, no clock, no globals
+//! 0  graph  space  device  label  digest  fsx              vocabulary
 //! ```
 
 pub mod backend;

@@ -56,8 +56,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 
 /// Returns all findings in a work tree, sorted.
 pub(super) fn check(root: &Path) -> Result<Vec<Finding>> {
-    let library = read_all(root, "src", &[".rs"])?;
     let lib = fs::read_to_string(root.join("src/lib.rs"))?;
+    let mut library = read_all(root, "src", &[".rs"])?;
+    library.retain(|source| !is_test_module(source, &lib));
     let mut findings = direction::check(&direction::parse_lines(&lib), &library);
     for source in &library {
         findings.extend(file_rules(source));
@@ -78,6 +79,13 @@ pub(super) fn check(root: &Path) -> Result<Vec<Finding>> {
     findings.sort();
     findings.dedup();
     Ok(findings)
+}
+
+/// Returns whether the file belongs to a module that `lib.rs` declares for tests only.
+pub(super) fn is_test_module(source: &Source, lib: &str) -> bool {
+    let module = source.module();
+    let declared = |name: &&str| lib.contains(&format!("#[cfg(test)]\nmod {name};"));
+    module.first().is_some_and(declared)
 }
 
 fn code_files(root: &Path) -> Result<Vec<Source>> {

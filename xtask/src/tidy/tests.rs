@@ -1,5 +1,5 @@
 use super::direction;
-use super::rules::{check, effects, file_rules, mentions, no_private_paths};
+use super::rules::{check, effects, file_rules, is_test_module, mentions, no_private_paths};
 use super::source::{Finding, Source};
 use crate::shell;
 
@@ -126,6 +126,14 @@ fn module_without_a_line_is_found() {
         &[("src/nova/a.rs", "use crate::label::L;")],
         &[(0, missing)],
     );
+}
+
+#[test]
+fn module_for_tests_only_is_left_alone() {
+    let lib = "pub mod store;\n#[cfg(test)]\nmod testing;\n";
+    assert!(is_test_module(&source("src/testing.rs", ""), lib));
+    assert!(!is_test_module(&source("src/store/mod.rs", ""), lib));
+    assert!(!is_test_module(&source("src/lib.rs", ""), lib));
 }
 
 #[test]
