@@ -27,6 +27,7 @@
 
 pub mod backend;
 pub mod config;
+pub mod deploy;
 pub mod device;
 pub mod digest;
 pub mod event;

@@ -1,0 +1,38 @@
+//! What is deployed.
+
+use crate::backend::IoSpec;
+use crate::device::Isa;
+
+/// A model as a program: source text, packed weights, and what both expect.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Program {
+    /// Name of the model; the crate's name is derived from it.
+    pub model: String,
+    /// Name of the target, for people.
+    pub target: String,
+    /// Text of a Rust module without inner attributes that builds on stable, edition 2021. It has
+    ///
+    /// ```text
+    /// pub(crate) unsafe fn run(inputs: *const *const c_void, outputs: *const *mut c_void,
+    ///                          arena: *mut f32, weights: *const f32)
+    /// ```
+    ///
+    /// which may use the CPU features in `features`. Buffers of inputs and outputs are dense,
+    /// row-major and aligned to their elements; arena and weights are aligned to 64, and the arena
+    /// is zeroed once before the first run.
+    pub source: String,
+    /// Instruction set that the source was made for.
+    pub isa: Isa,
+    /// CPU features that the source uses, as `is_x86_feature_detected!` spells them.
+    pub features: Vec<String>,
+    /// Optimisation level of the locked mapping: `1`, `2`, `3` or `s`.
+    pub opt_level: String,
+    /// Size of the arena, bytes.
+    pub arena_bytes: usize,
+    /// Packed weights, little-endian.
+    pub weights: Vec<u8>,
+    /// Inputs of the model, in order.
+    pub inputs: Vec<IoSpec>,
+    /// Outputs of the model, in order.
+    pub outputs: Vec<IoSpec>,
+}

@@ -1,0 +1,340 @@
+//! Crates are really built and called, from Rust and from C.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use super::*;
+use crate::backend::IoSpec;
+use crate::device::Isa;
+use crate::fsx;
+use crate::graph::{DType, Shape};
+
+/// `sum = left + right + weights`, by way of the arena; counts its runs in `runs`, which shows that
+/// the arena is zeroed once and kept.
+const SOURCE: &str = "
+use core::ffi::c_void;
+
+pub(crate) unsafe fn run(
+    inputs: *const *const c_void,
+    outputs: *const *mut c_void,
+    arena: *mut f32,
+    weights: *const f32,
+) {
+    unsafe {
+        assert!(arena as usize % 64 == 0 && weights as usize % 64 == 0);
+        let left = (*inputs).cast::<f32>();
+        let right = (*inputs.add(1)).cast::<i64>();
+        let sum = (*outputs).cast::<f32>();
+        let runs = (*outputs.add(1)).cast::<i32>();
+        for i in 0..4 {
+            *arena.add(i) = *left.add(i) + *right.add(i) as f32;
+        }
+        for i in 0..4 {
+            *sum.add(i) = *arena.add(i) + *weights.add(i);
+        }
+        *arena.add(4) += 1.0;
+        *runs = *arena.add(4) as i32;
+    }
+}
+";
+
+const C_PROGRAM: &str = r#"
+#include <stdint.h>
+#include <stdio.h>
+#include "add_two.h"
+
+static void explain(int code) {
+    printf("%d %s\n", code, metainfer_last_error());
+}
+
+int main(void) {
+    float left[ADD_TWO_INPUT_LEFT_LEN] = {1, 2, 3, 4};
+    int64_t right[ADD_TWO_INPUT_RIGHT_SIDE_LEN] = {10, 20, 30, 40};
+    float sum[ADD_TWO_OUTPUT_SUM_LEN];
+    int32_t runs[ADD_TWO_OUTPUT_RUNS_LEN];
+    const void *inputs[] = {left, right};
+    void *outputs[] = {sum, runs};
+    metainfer_model *model = metainfer_create();
+    if (!model) {
+        puts(metainfer_last_error());
+        return 1;
+    }
+    puts(metainfer_describe());
+    for (int i = 0; i < 2; i++) {
+        int code = metainfer_run(model, inputs, outputs);
+        printf("%d: %g %g %g %g, run %d\n", code, sum[0], sum[1], sum[2], sum[3], runs[0]);
+    }
+    explain(metainfer_run(NULL, inputs, outputs));
+    explain(metainfer_run(model, NULL, outputs));
+    outputs[1] = NULL;
+    explain(metainfer_run(model, inputs, outputs));
+    outputs[1] = (char *)runs + 1;
+    explain(metainfer_run(model, inputs, outputs));
+    metainfer_destroy(NULL);
+    metainfer_destroy(model);
+    return 0;
+}
+"#;
+
+const C_OUTPUT: &str = r#"{"model":"add.two","target":"cpu","isa":"portable","features":[],"inputs":[{"name":"left","dtype":"f32","shape":[2,2]},{"name":"right/side","dtype":"i64","shape":[4]}],"outputs":[{"name":"sum","dtype":"f32","shape":[1,4]},{"name":"runs","dtype":"i32","shape":[]}]}
+0: 11.5 22.5 33.5 44.5, run 1
+0: 11.5 22.5 33.5 44.5, run 2
+1 the model is null
+2 the array of inputs or of outputs is null
+2 an input or output is null
+3 an input or output is not aligned to its elements
+"#;
+
+const RUST_PROGRAM: &str = r#"
+use add_two::{Error, INPUTS, Inputs, Model, Outputs};
+
+fn main() -> Result<(), Error> {
+    let mut model = Model::new()?;
+    let mut other = Model::new()?;
+    let (mut sum, mut runs) = ([0.0; 4], [0]);
+    let inputs = Inputs { left: &[1.0, 2.0, 3.0, 4.0], right_side: &[1; 4] };
+    model.run(&inputs, &mut Outputs { sum: &mut sum, runs: &mut runs })?;
+    model.run(&inputs, &mut Outputs { sum: &mut sum, runs: &mut runs })?;
+    println!("{sum:?} {runs:?}");
+    std::thread::spawn(move || {
+        let (mut sum, mut runs) = ([0.0; 4], [0]);
+        let inputs = Inputs { left: &[0.0; 4], right_side: &[0; 4] };
+        other.run(&inputs, &mut Outputs { sum: &mut sum, runs: &mut runs }).unwrap();
+        println!("{sum:?} {runs:?}");
+    })
+    .join()
+    .unwrap();
+    let short = Inputs { left: &[1.0], ..inputs };
+    let error = model.run(&short, &mut Outputs { sum: &mut sum, runs: &mut runs }).unwrap_err();
+    println!("{error}");
+    let error = model.run(&inputs, &mut Outputs { sum: &mut sum, runs: &mut [] }).unwrap_err();
+    println!("{error}");
+    println!("{:?} {}", INPUTS[0], INPUTS[0].len());
+    Ok(())
+}
+"#;
+
+const RUST_OUTPUT: &str = r#"[2.5, 3.5, 4.5, 5.5] [2]
+[0.5, 0.5, 0.5, 0.5] [1]
+`left` needs 4 elements, the buffer has 1
+`runs` needs 1 elements, the buffer has 0
+Tensor { name: "left", dtype: "f32", shape: [2, 2] } 4
+"#;
+
+fn spec(name: &str, dtype: DType, shape: impl Into<Shape>) -> IoSpec {
+    IoSpec {
+        name: name.to_owned(),
+        dtype,
+        shape: shape.into(),
+    }
+}
+
+fn program() -> Program {
+    Program {
+        model: "add.two".to_owned(),
+        target: "cpu".to_owned(),
+        source: SOURCE.to_owned(),
+        isa: Isa::Portable,
+        features: Vec::new(),
+        opt_level: "s".to_owned(),
+        arena_bytes: 20,
+        weights: [0.5f32; 4].iter().flat_map(|w| w.to_le_bytes()).collect(),
+        inputs: vec![
+            spec("left", DType::F32, [2, 2]),
+            spec("right/side", DType::I64, [4]),
+        ],
+        outputs: vec![
+            spec("sum", DType::F32, [1, 4]),
+            spec("runs", DType::I32, []),
+        ],
+    }
+}
+
+fn exported(program: &Program) -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("deployed");
+    export(program, &out).unwrap();
+    (directory, out)
+}
+
+fn write(path: &Path, text: &str) {
+    fsx::create_dir_all(path.parent().unwrap()).unwrap();
+    fsx::write_scratch(path, text.as_bytes()).unwrap();
+}
+
+#[track_caller]
+fn run(command: &mut Command) -> Output {
+    // Variables that cargo sets for this test must not reach the cargo that it starts.
+    let output = command.env_remove("CARGO_TARGET_DIR").output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {stderr}");
+    output
+}
+
+#[track_caller]
+fn cargo(verb: &str, directory: &Path) -> Output {
+    let mut command = Command::new(env!("CARGO"));
+    run(command
+        .args([verb, "--quiet", "--offline"])
+        .current_dir(directory))
+}
+
+#[test]
+fn c_program_links_and_gets_error_codes() {
+    let (_directory, out) = exported(&program());
+    let mut command = Command::new(env!("CARGO"));
+    run(command
+        .args(["build", "--quiet", "--offline", "--release"])
+        .current_dir(&out));
+    write(&out.join("main.c"), C_PROGRAM);
+    let library = out.join("target/release");
+    run(Command::new("cc")
+        .args([
+            "-std=c99", "-Wall", "-Wextra", "-Werror", "main.c", "-o", "main",
+        ])
+        .args(["-Iinclude", "-Ltarget/release", "-ladd_two"])
+        .current_dir(&out));
+    let output = run(Command::new("./main")
+        .current_dir(&out)
+        .env("LD_LIBRARY_PATH", &library)
+        .env("DYLD_LIBRARY_PATH", &library));
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), C_OUTPUT);
+}
+
+#[test]
+fn rust_program_uses_it_as_a_dependency_without_a_warning() {
+    let directory = tempfile::tempdir().unwrap();
+    let app = directory.path();
+    let manifest = "[package]\nname = \"app\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\
+                    [workspace]\n[dependencies]\nadd-two = { path = \"deployed\" }\n";
+    write(&app.join("Cargo.toml"), manifest);
+    write(&app.join("src/main.rs"), RUST_PROGRAM);
+    export(&program(), &app.join("deployed")).unwrap();
+    let output = cargo("run", app);
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), RUST_OUTPUT);
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+}
+
+#[test]
+fn two_models_link_into_one_program_without_the_c_interface() {
+    let directory = tempfile::tempdir().unwrap();
+    let app = directory.path();
+    let manifest = "[package]\nname = \"app\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\
+                    [workspace]\n[dependencies]\n\
+                    one = { path = \"one\", default-features = false }\n\
+                    two = { path = \"two\", default-features = false }\n\
+                    [profile.dev]\ncodegen-units = 1\n";
+    write(&app.join("Cargo.toml"), manifest);
+    let main = "fn main() { assert!(one::Model::new().is_ok() && two::Model::new().is_ok()); }";
+    write(&app.join("src/main.rs"), main);
+    for name in ["one", "two"] {
+        let model = name.to_owned();
+        export(&Program { model, ..program() }, &app.join(name)).unwrap();
+    }
+    cargo("run", app);
+}
+
+#[test]
+fn docs_example_runs_and_awkward_names_survive() {
+    let awkward = Program {
+        model: "*/ \"fn\"\n`".to_owned(),
+        target: "cpu */".to_owned(),
+        inputs: vec![
+            spec("type", DType::F32, [2, 2]),
+            spec("*/\n", DType::I64, [4]),
+        ],
+        outputs: vec![
+            spec("self", DType::F32, [1, 4]),
+            spec("\"\0é", DType::I32, []),
+        ],
+        ..program()
+    };
+    let (_directory, out) = exported(&awkward);
+    let output = cargo("test", &out);
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(stdout.contains("1 passed"), "{stdout}");
+    run(Command::new("cc")
+        .args(["-fsyntax-only", "-xc", "include/fn_model.h"])
+        .current_dir(&out));
+}
+
+#[test]
+fn missing_features_are_named() {
+    // No x86 processor has all of these.
+    let features = ["sse2", "sse4a", "avx512vp2intersect", "tbm"];
+    let impossible = Program {
+        isa: Isa::X86V4,
+        features: features.map(str::to_owned).to_vec(),
+        ..program()
+    };
+    let (_directory, out) = exported(&impossible);
+    let main = "fn main() { println!(\"{}\", add_two::Model::new().err().unwrap()); }";
+    write(&out.join("examples/main.rs"), main);
+    let mut command = Command::new(env!("CARGO"));
+    command.args(["run", "--quiet", "--offline", "--example", "main"]);
+    if cfg!(target_arch = "x86_64") {
+        let output = run(command.current_dir(&out));
+        let message = String::from_utf8(output.stdout).unwrap();
+        let expected = "model `add.two` was made for x86-64-v4, but this processor has no ";
+        assert!(message.starts_with(expected), "{message}");
+        assert!(
+            message.contains("tbm") && !message.contains("sse2"),
+            "{message}"
+        );
+    }
+}
+
+#[test]
+fn export_changes_nothing_the_second_time() {
+    let (_directory, out) = exported(&program());
+    assert_eq!(export(&program(), &out).unwrap().n_changed, 0);
+    let other = Program {
+        model: "other".to_owned(),
+        ..program()
+    };
+    let exported = export(&other, &out).unwrap();
+    assert_eq!(exported.package, "other");
+    assert!(out.join("include/other.h").exists() && !out.join("include/add_two.h").exists());
+}
+
+#[test]
+fn export_refuses_a_directory_of_somebody_else() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path();
+    for name in ["notes.txt", "Cargo.toml"] {
+        write(&out.join(name), "mine");
+        let error = export(&program(), out).unwrap_err();
+        assert!(
+            matches!(&error, DeployError::Occupied(path) if path == out),
+            "{error}"
+        );
+        assert_eq!(fs::read_to_string(out.join(name)).unwrap(), "mine");
+        fs::remove_file(out.join(name)).unwrap();
+    }
+    assert!(export(&program(), out).is_ok());
+}
+
+#[test]
+fn profile_is_in_the_manifest_of_a_crate_on_its_own_only() {
+    let manifest = |placement| {
+        let files = render(&program(), placement).unwrap();
+        let manifest = files.into_iter().find(|file| file.path == "Cargo.toml");
+        String::from_utf8(manifest.unwrap().bytes).unwrap()
+    };
+    assert!(manifest(Placement::Standalone).contains("[profile.release]\nopt-level = \"s\"\n"));
+    assert!(!manifest(Placement::Member).contains("profile"));
+}
+
+#[test]
+fn tensor_that_no_memory_holds_is_an_error() {
+    let huge = Program {
+        inputs: vec![spec("x", DType::F32, [usize::MAX, 2])],
+        ..program()
+    };
+    let error = render(&huge, Placement::Standalone).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "value `x` has more elements than memory can hold"
+    );
+}
