@@ -38,5 +38,3 @@ pub mod lock;
 pub mod measure;
 pub mod space;
 pub mod store;
-#[cfg(test)]
-mod testing;

@@ -8,6 +8,8 @@ mod error;
 mod files;
 mod lock;
 #[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
 mod tests;
 
 pub use error::{FsError, FsErrorKind};

@@ -7,7 +7,6 @@ use std::time::{Duration, SystemTime};
 
 use super::files::stage;
 use super::*;
-use crate::testing;
 
 #[test]
 fn replace_writes_and_overwrites() {

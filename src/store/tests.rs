@@ -13,9 +13,9 @@ use tokio::runtime::Runtime;
 
 use super::*;
 use crate::digest::Digest;
+use crate::fsx::testing;
 use crate::label::arbitrary::{digest, evaluation, label, labels, task};
 use crate::label::{Label, LabelId};
-use crate::testing;
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
     Runtime::new().unwrap().block_on(future)
