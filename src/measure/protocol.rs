@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::backend::Artifact;
+use crate::label::Outcome;
 
 /// What the worker is asked to do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -22,9 +23,10 @@ pub enum Request {
         artifact: Box<Artifact>,
     },
     /// Runs the artifact in a slot step by step on the inputs of a reference file (safetensors,
-    /// inputs, every intermediate value and outputs under their names) and compares each traced value. A step whose
-    /// output is wrong gets the reference's numbers before the next one runs, so that each step
-    /// is judged on right inputs.
+    /// inputs, every intermediate value and outputs under their names) and compares each traced
+    /// value. A step whose output is wrong gets the reference's numbers before the next one runs,
+    /// so that each step is judged on right inputs. Then runs it twice as a whole and compares
+    /// the outputs, which shows whether steps disturb each other.
     Verify {
         /// Slot number.
         slot: u32,
@@ -63,37 +65,50 @@ pub enum Request {
 pub enum Response {
     /// The artifact is loaded.
     Loaded,
-    /// The comparison of each step's traced values: relative L2 distance `‖y - r‖ / ‖r‖`, the
-    /// largest of the step's traces, NaN as `null`; `None` for a step without traces.
-    Verified {
-        /// By step.
-        steps: Vec<StepCheck>,
-    },
-    /// Samples by step, nanoseconds: `steps[i][j]` is sample `j` of step `i`.
-    Profiled {
-        /// Samples of the whole run.
-        run_ns: Vec<u64>,
-        /// Samples by step.
-        steps_ns: Vec<Vec<u64>>,
-        /// Whether it gave up early.
-        gave_up: bool,
-    },
-    /// Thread CPU time of whole runs, nanoseconds: `slots[i][j]` is round `j` of `slots[i]`.
+    /// How it compares with the reference.
+    Verified(Verified),
+    /// Samples by step.
+    Profiled(Profile),
+    /// Thread CPU time of whole runs, nanoseconds: `slots_ns[i][j]` is round `j` of `slots[i]`.
     Compared {
         /// Samples by slot.
         slots_ns: Vec<Vec<u64>>,
     },
     /// The request failed; the worker goes on.
     Failed {
+        /// How the trial ended.
+        outcome: Outcome,
         /// Why.
         message: String,
     },
 }
 
-/// How a step compares with the reference.
+/// How an artifact compares with the reference.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Verified {
+    /// By step: the largest distance of its traced values.
+    pub steps: Vec<StepCheck>,
+    /// The largest distance of an output after whole runs.
+    pub run: StepCheck,
+}
+
+/// Samples of an artifact, nanoseconds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Profile {
+    /// Thread CPU time of whole runs.
+    pub run_ns: Vec<u64>,
+    /// Wall time by step: `steps_ns[i][j]` is sample `j` of step `i`. A step during which the
+    /// thread was preempted has an inflated sample; lower quantiles are robust against that.
+    pub steps_ns: Vec<Vec<u64>>,
+    /// Whether it gave up early; the samples are then those of the slow runs.
+    pub gave_up: bool,
+}
+
+/// How values compare with the reference: relative L2 distance `‖y - r‖ / ‖r‖`, or `‖y‖` where
+/// the reference is zero.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct StepCheck {
-    /// Relative L2 distance, largest of the step's traces; `None` if it is not a number.
+    /// The largest distance; `None` if it is not a finite number.
     pub relative_l2: Option<f64>,
     /// Whether anything was compared.
     pub compared: bool,

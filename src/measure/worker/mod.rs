@@ -1,0 +1,22 @@
+//! The worker's side: loads artifacts, checks their numbers, takes samples.
+//!
+//! This is the one place that runs compiled candidates. Their code is trusted no further than
+//! that it may ruin this process: sizes are checked before a step runs, everything else is left to
+//! the tool, which sees the process end or be silent.
+
+mod buffer;
+mod check;
+mod clock;
+mod host;
+mod process;
+mod reference;
+mod refusal;
+mod serve;
+mod slot;
+#[cfg(test)]
+mod tests;
+mod timing;
+
+pub use host::allowed_cpus;
+pub use process::{main, requested};
+pub use serve::serve;

@@ -1,0 +1,206 @@
+//! A loaded artifact with the memory it works on.
+#![expect(unsafe_code, reason = "compiled candidates are loaded and called here")]
+
+use std::ffi::c_void;
+use std::ptr;
+
+use libloading::Library;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::buffer::Buffer;
+use super::reference::{Reference, Tensors};
+use super::refusal::Refusal;
+use crate::backend::{Artifact, IoSpec, Place, TraceSpec, View};
+use crate::fsx;
+use crate::graph::DType;
+
+/// Signature of `metainfer_steps`, see [`crate::backend::Artifact`].
+type Steps = unsafe extern "C" fn(
+    inputs: *const *const c_void,
+    outputs: *const *mut c_void,
+    arena: *mut f32,
+    weights: *const f32,
+    first: usize,
+    last: usize,
+    ticks: *mut u64,
+);
+
+/// An artifact that can be run.
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) artifact: Artifact,
+    pub(super) inputs: Vec<Buffer>,
+    pub(super) outputs: Vec<Buffer>,
+    pub(super) arena: Buffer,
+    weights: Buffer,
+    steps: Steps,
+    /// Keeps `steps` valid; dropped last.
+    _library: Library,
+}
+
+impl Slot {
+    /// Loads an artifact. Its inputs are those of the reference, or random numbers without one.
+    pub(super) fn load(artifact: Artifact, reference: Option<&Reference>) -> Result<Self, Refusal> {
+        check_traces(&artifact)?;
+        let weights = fsx::read(&artifact.weights)
+            .map_err(|error| Refusal::device_lost(error.to_string()))?;
+        let allocate = |io: &IoSpec| Buffer::zeroed(n_bytes(io)?);
+        let (inputs, outputs) = (&artifact.inputs, &artifact.outputs);
+        let inputs = inputs.iter().map(allocate).collect::<Result<_, _>>()?;
+        let outputs = outputs.iter().map(allocate).collect::<Result<_, _>>()?;
+        let arena = Buffer::zeroed(artifact.arena_bytes)?;
+        let weights = Buffer::copy_of(&weights)?;
+
+        let path = artifact.library.display();
+        // SAFETY: the library has no initialisers but those of the language runtime; whatever it
+        // does, it does to this process alone, which exists to be lost.
+        let library = unsafe { Library::new(&artifact.library) }
+            .map_err(|error| Refusal::run_error(format!("cannot load `{path}`: {error}")))?;
+        // SAFETY: the contract of an artifact gives the symbol this type.
+        let steps = *unsafe { library.get::<Steps>(c"metainfer_steps") }
+            .map_err(|error| Refusal::run_error(format!("cannot use `{path}`: {error}")))?;
+        let mut slot = Self {
+            artifact,
+            inputs,
+            outputs,
+            arena,
+            weights,
+            steps,
+            _library: library,
+        };
+        let tensors = reference.and_then(|reference| reference.tensors().ok());
+        let is_filled = tensors.is_some_and(|tensors| slot.fill_inputs(&tensors).is_ok());
+        if !is_filled {
+            slot.fill_random();
+        }
+        Ok(slot)
+    }
+
+    /// Copies the inputs from the reference.
+    pub(super) fn fill_inputs(&mut self, tensors: &Tensors<'_>) -> Result<(), Refusal> {
+        for (io, buffer) in self.artifact.inputs.iter().zip(&mut self.inputs) {
+            let values = tensors.get(&io.name, io.shape.len())?;
+            if values.dtype != io.dtype {
+                let IoSpec { name, dtype, .. } = io;
+                let message = format!(
+                    "input `{name}` is {dtype}, the reference has {}",
+                    values.dtype
+                );
+                return Err(Refusal::device_lost(message));
+            }
+            buffer.bytes_mut().copy_from_slice(values.bytes);
+        }
+        Ok(())
+    }
+
+    /// Returns the number of steps.
+    pub(super) fn n_steps(&self) -> usize {
+        self.artifact.steps.len()
+    }
+
+    /// Runs steps `first..last`, and without ticks.
+    pub(super) fn run(&mut self, first: usize, last: usize) {
+        self.call(first, last, ptr::null_mut());
+    }
+
+    /// Runs all steps and writes the counter before each of them, and after the last.
+    pub(super) fn run_with_ticks(&mut self, ticks: &mut Vec<u64>) {
+        ticks.clear();
+        ticks.resize(self.n_steps() + 1, 0);
+        self.call(0, self.n_steps(), ticks.as_mut_ptr());
+    }
+
+    fn call(&mut self, first: usize, last: usize, ticks: *mut u64) {
+        let inputs: Vec<_> = self
+            .inputs
+            .iter()
+            .map(|input| input.as_ptr().cast())
+            .collect();
+        let outputs: Vec<_> = self
+            .outputs
+            .iter_mut()
+            .map(|output| output.as_mut_ptr().cast())
+            .collect();
+        // SAFETY: buffers have the sizes and the alignment that the artifact asks for, `ticks` is
+        // null or has room for one more than all steps, and the steps exist. A library that breaks
+        // its side of the contract ruins this process, which exists to be lost.
+        unsafe {
+            (self.steps)(
+                inputs.as_ptr(),
+                outputs.as_ptr(),
+                self.arena.as_mut_ptr().cast(),
+                self.weights.as_ptr().cast(),
+                first,
+                last,
+                ticks,
+            );
+        }
+    }
+
+    /// Fills f32 inputs with normal random numbers, always the same; others stay zero.
+    fn fill_random(&mut self) {
+        let mut rng = ChaCha8Rng::seed_from_u64(0);
+        for (io, buffer) in self.artifact.inputs.iter().zip(&mut self.inputs) {
+            buffer.bytes_mut().fill(0);
+            if io.dtype != DType::F32 {
+                continue;
+            }
+            for value in buffer.f32s_mut() {
+                // Box and Muller; the first number is never zero.
+                let (u, v) = (1.0 - rng.random::<f64>(), rng.random::<f64>());
+                *value = ((-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()) as f32;
+            }
+        }
+    }
+}
+
+fn n_bytes(io: &IoSpec) -> Result<usize, Refusal> {
+    let n = io.shape.checked_len();
+    n.and_then(|n| n.checked_mul(io.dtype.bytes()))
+        .ok_or_else(|| Refusal::run_error(format!("`{}` is too large", io.name)))
+}
+
+/// Refuses traces that lie outside of their buffers.
+fn check_traces(artifact: &Artifact) -> Result<(), Refusal> {
+    for trace in artifact.steps.iter().flat_map(|step| &step.traces) {
+        let n_elements = match trace.place {
+            Place::Arena => Some(artifact.arena_bytes / 4),
+            Place::Output(idx) => artifact.outputs.get(idx).map(|io| io.shape.len()),
+        };
+        let is_inside = n_elements
+            .zip(end(&trace.view))
+            .is_some_and(|(n_elements, end)| end <= n_elements);
+        if !is_inside {
+            let TraceSpec { value, place, .. } = trace;
+            let message = format!("the trace of `{value}` is not inside of {place:?}");
+            return Err(Refusal::run_error(message));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the elements that a buffer needs for a view; `None` if there is no such buffer.
+fn end(view: &View) -> Option<usize> {
+    let [n, c, h, w] = view.dims;
+    if view.block == 0 {
+        return None;
+    }
+    let n_elements = n.checked_mul(c)?.checked_mul(h)?.checked_mul(w)?;
+    if n_elements == 0 {
+        return Some(0);
+    }
+    let last_block = (c - 1) / view.block;
+    let in_block = if last_block > 0 { view.block } else { c } - 1;
+    let terms = [
+        (n - 1).checked_mul(view.n_stride)?,
+        last_block.checked_mul(view.block_stride)?,
+        (h - 1).checked_mul(view.row_stride)?,
+        (w - 1).checked_mul(view.block)?,
+        in_block,
+        1,
+    ];
+    terms
+        .iter()
+        .try_fold(view.offset, |end, &term| end.checked_add(term))
+}
