@@ -9,6 +9,7 @@ mod export;
 mod names;
 mod program;
 mod render;
+mod tensor;
 #[cfg(test)]
 mod tests;
 

@@ -5,11 +5,11 @@ use minijinja::value::Serde;
 use minijinja::{Environment, UndefinedBehavior, Value};
 use serde::Serialize;
 
-use super::names::{crate_name, field_names};
+use super::names::crate_name;
+use super::tensor::{Tensor, comment, literal, tensors};
 use super::{DeployError, Program};
 use crate::backend::IoSpec;
 use crate::device::Isa;
-use crate::graph::DType;
 
 /// Where the crate will be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,22 +83,6 @@ struct Context<'a> {
     source: &'a str,
 }
 
-/// An input or output as the templates see it.
-#[derive(Serialize)]
-struct Tensor {
-    /// Name in the model, safe inside comments.
-    label: String,
-    /// Name in the model as a Rust string literal.
-    literal: String,
-    field: String,
-    dtype: &'static str,
-    rust_type: &'static str,
-    c_type: &'static str,
-    zero: &'static str,
-    shape: Vec<usize>,
-    len: usize,
-}
-
 /// Returns all files of the crate. Equal programs give equal files.
 ///
 /// # Errors
@@ -108,23 +92,19 @@ pub fn render(program: &Program, placement: Placement) -> Result<Vec<File>, Depl
     let context = Context::new(program, placement)?;
     let library = context.library.clone();
     let context = Value::from(Serde(context));
+    let file = |path: &str, bytes: &[u8]| File {
+        path: path.to_owned(),
+        bytes: bytes.to_vec(),
+    };
     let mut files = vec![
-        File {
-            path: ".gitignore".to_owned(),
-            bytes: b"/target\n/Cargo.lock\n".to_vec(),
-        },
-        File {
-            path: "weights.bin".to_owned(),
-            bytes: program.weights.clone(),
-        },
+        file(".gitignore", b"/target\n/Cargo.lock\n"),
+        // The crate may be in a workspace whose formatting is checked.
+        file("rustfmt.toml", b"disable_all_formatting = true\n"),
+        file("weights.bin", &program.weights),
     ];
     for (path, template) in TEMPLATES {
-        files.push(File {
-            path: path.replace("NAME", &library),
-            bytes: environment
-                .render_str(template, context.clone())?
-                .into_bytes(),
-        });
+        let text = environment.render_str(template, context.clone())?;
+        files.push(file(&path.replace("NAME", &library), text.as_bytes()));
     }
     Ok(files)
 }
@@ -193,42 +173,6 @@ fn describe(program: &Program) -> String {
     .to_string()
 }
 
-fn tensors(specs: &[IoSpec]) -> Result<Vec<Tensor>, DeployError> {
-    let fields = field_names(specs.iter().map(|spec| spec.name.as_str()));
-    let tensor = |(spec, field): (&IoSpec, String)| {
-        let len = spec.shape.checked_len();
-        let fits = |len: &usize| {
-            let bytes = len.checked_mul(spec.dtype.bytes());
-            bytes.is_some_and(|bytes| isize::try_from(bytes).is_ok())
-        };
-        Ok(Tensor {
-            label: comment(&spec.name),
-            literal: literal(&spec.name),
-            field,
-            dtype: spec.dtype.name(),
-            rust_type: rust_type(spec.dtype),
-            c_type: c_type(spec.dtype),
-            zero: zero(spec.dtype),
-            shape: spec.shape.dims().to_vec(),
-            len: len
-                .filter(fits)
-                .ok_or_else(|| DeployError::TooLarge(spec.name.clone()))?,
-        })
-    };
-    specs.iter().zip(fields).map(tensor).collect()
-}
-
-/// Returns text that ends no comment and no line, in Rust, C, TOML or Markdown.
-fn comment(text: &str) -> String {
-    let line = text.escape_debug().to_string();
-    line.replace("*/", "* /").replace("/*", "/ *")
-}
-
-/// Returns a Rust string literal; a NUL, which C strings cannot hold, becomes U+FFFD.
-fn literal(text: &str) -> String {
-    format!("{:?}", text.replace('\0', "\u{fffd}"))
-}
-
 /// Returns the optimisation level as TOML has it.
 fn opt_level(level: &str) -> String {
     match level {
@@ -252,36 +196,5 @@ fn detect(isa: Isa) -> &'static str {
     match isa {
         Isa::Neon => "is_aarch64_feature_detected",
         Isa::Portable | Isa::X86V2 | Isa::X86V3 | Isa::X86V4 => "is_x86_feature_detected",
-    }
-}
-
-fn rust_type(dtype: DType) -> &'static str {
-    match dtype {
-        DType::F16 => "u16",
-        other => other.name(),
-    }
-}
-
-fn zero(dtype: DType) -> &'static str {
-    match dtype {
-        DType::F32 | DType::F64 => "0.0",
-        DType::Bool => "false",
-        _ => "0",
-    }
-}
-
-fn c_type(dtype: DType) -> &'static str {
-    match dtype {
-        DType::F32 => "float",
-        DType::F64 => "double",
-        DType::I8 => "int8_t",
-        DType::U8 => "uint8_t",
-        DType::I16 => "int16_t",
-        DType::U16 | DType::F16 => "uint16_t",
-        DType::I32 => "int32_t",
-        DType::U32 => "uint32_t",
-        DType::I64 => "int64_t",
-        DType::U64 => "uint64_t",
-        DType::Bool => "bool",
     }
 }

@@ -217,6 +217,27 @@ fn rust_program_uses_it_as_a_dependency_without_a_warning() {
 }
 
 #[test]
+fn crate_passes_the_checks_of_a_strict_workspace() {
+    let (_directory, out) = exported(&program());
+    let cargo = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO"));
+        command.args(arguments).current_dir(&out);
+        command.env("RUSTFLAGS", "-Dwarnings");
+        command.env("RUSTDOCFLAGS", "-Dwarnings");
+        command
+    };
+    run(&mut cargo(&["check", "--quiet", "--offline"]));
+    run(&mut cargo(&["doc", "--quiet", "--offline"]));
+    // Formatting and clippy are components that a toolchain may lack.
+    for arguments in [&["fmt", "--check"][..], &["clippy", "--", "-Dwarnings"]] {
+        let version = cargo(&[arguments[0], "--version"]).output().unwrap();
+        if version.status.success() {
+            run(&mut cargo(arguments));
+        }
+    }
+}
+
+#[test]
 fn two_models_link_into_one_program_without_the_c_interface() {
     let directory = tempfile::tempdir().unwrap();
     let app = directory.path();
