@@ -9,7 +9,10 @@ mod shape;
 mod tensor;
 mod types;
 
+mod infer;
+
 pub use attribute::Attribute;
+pub use infer::{Fact, InferError, Operand, infer};
 pub use shape::{DType, Shape};
 pub use tensor::{Tensor, TensorData, TensorError};
 pub use types::{Graph, Node, NodeId, Value, ValueId};

@@ -105,6 +105,11 @@ impl Node {
         self.inputs.get(idx).copied().flatten()
     }
 
+    /// Returns output `idx` if it is given.
+    pub fn output(&self, idx: usize) -> Option<ValueId> {
+        self.outputs.get(idx).copied().flatten()
+    }
+
     /// Returns an integer attribute, or `default` if it is not given.
     pub fn int(&self, name: &str, default: i64) -> i64 {
         match self.attributes.get(name) {
