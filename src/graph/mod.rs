@@ -9,9 +9,16 @@ mod shape;
 mod tensor;
 mod types;
 
+mod compact;
+mod facts;
 mod infer;
 
+mod canonical;
+
 pub use attribute::Attribute;
+pub use canonical::canonicalize;
+pub use compact::compact;
+pub use facts::{clip_bounds, scalar};
 pub use infer::{Fact, InferError, Operand, infer};
 pub use shape::{DType, Shape};
 pub use tensor::{Tensor, TensorData, TensorError};

@@ -1,0 +1,286 @@
+//! The driver, and what rules are made of.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::{activation, algebra, batch_norm, identity, matmul, normalization, pad, pool, scale};
+use crate::graph::{Attribute, Graph, Node, NodeId, Shape, Tensor, Value, ValueId, compact};
+
+/// Passes after which rewriting stops even if rules still fire; models settle within five.
+const MAX_PASSES: usize = 50;
+
+/// What a node becomes.
+pub(super) enum Rewrite {
+    /// Another operator with the same first output.
+    Replace(Replacement),
+    /// Its output equals this value.
+    Forward(ValueId),
+}
+
+/// The operator a node becomes, optionally fed by a new one.
+pub(super) struct Replacement {
+    pub op: &'static str,
+    pub attributes: BTreeMap<String, Attribute>,
+    pub inputs: Vec<Option<Source>>,
+    /// A new node before it, whose output it reads as its first input.
+    pub before: Option<Before>,
+}
+
+/// A node put in front of another one.
+pub(super) struct Before {
+    pub op: &'static str,
+    pub attributes: BTreeMap<String, Attribute>,
+    pub inputs: Vec<Option<Source>>,
+    pub shape: Shape,
+}
+
+/// An input of a replacement.
+pub(super) enum Source {
+    Value(ValueId),
+    Constant(Tensor),
+}
+
+/// A graph with its wiring, as rules see it.
+pub(super) struct View<'a> {
+    pub graph: &'a Graph,
+    producers: Vec<Option<NodeId>>,
+    /// How often each value is read, by nodes or as a model output.
+    reads: Vec<usize>,
+}
+
+/// A rule: says what a node becomes, if it matches.
+type Rule = fn(&View<'_>, &Node) -> Option<Rewrite>;
+
+/// In order of preference: simplifications first, then what builds on them.
+const RULES: &[Rule] = &[
+    identity::forward,
+    algebra::neutral,
+    algebra::reshape_chain,
+    activation::relu6,
+    activation::hard_sigmoid,
+    activation::hard_swish,
+    activation::silu,
+    activation::gelu_erf,
+    activation::gelu_tanh,
+    normalization::layer_normalization,
+    normalization::softmax,
+    pool::global_average,
+    pad::into_convolution,
+    batch_norm::fold,
+    batch_norm::spell_out,
+    scale::fold_multiplication,
+    scale::fold_addition,
+    matmul::to_gemm,
+];
+
+/// Rewrites a graph into its canonical form: the same function, in fewer and larger operators.
+///
+/// Values that survive keep their names. Differences in rounding are those of folding scales into
+/// weights: about 1e-6 relative in f32.
+pub fn canonicalize(mut graph: Graph) -> Graph {
+    compact(&mut graph);
+    for _ in 0..MAX_PASSES {
+        if !pass(&mut graph) {
+            break;
+        }
+        compact(&mut graph);
+    }
+    graph
+}
+
+/// Applies the first matching rule to each node once; returns whether any matched.
+fn pass(graph: &mut Graph) -> bool {
+    let mut names: BTreeSet<String> = graph.values.iter().map(|v| v.name.clone()).collect();
+    let mut wiring = (graph.producers(), reads(graph));
+    let mut changed = false;
+    for idx in 0..graph.nodes.len() {
+        let view = View {
+            graph,
+            producers: wiring.0,
+            reads: wiring.1,
+        };
+        let rewrite = RULES
+            .iter()
+            .find_map(|rule| rule(&view, &view.graph.nodes[idx]));
+        wiring = (view.producers, view.reads);
+        let Some(rewrite) = rewrite else { continue };
+        let applied = match rewrite {
+            Rewrite::Replace(replacement) => {
+                replace(graph, idx, replacement, &mut names);
+                true
+            }
+            Rewrite::Forward(value) => forward(graph, idx, value),
+        };
+        if applied {
+            changed = true;
+            wiring = (graph.producers(), reads(graph));
+        }
+    }
+    changed
+}
+
+fn reads(graph: &Graph) -> Vec<usize> {
+    let mut reads = vec![0; graph.values.len()];
+    let by_nodes = graph
+        .nodes
+        .iter()
+        .flat_map(|node| node.inputs.iter().flatten());
+    for id in by_nodes.chain(&graph.outputs) {
+        reads[id.0] += 1;
+    }
+    reads
+}
+
+fn replace(graph: &mut Graph, idx: usize, new: Replacement, names: &mut BTreeSet<String>) {
+    let title = graph.nodes[idx]
+        .outputs
+        .iter()
+        .flatten()
+        .next()
+        .map_or(String::new(), |id| graph.value(*id).name.clone());
+    let mut resolve = |graph: &mut Graph, inputs: Vec<Option<Source>>| -> Vec<Option<ValueId>> {
+        let mut ids = Vec::new();
+        for (position, input) in inputs.into_iter().enumerate() {
+            ids.push(match input {
+                None => None,
+                Some(Source::Value(id)) => Some(id),
+                Some(Source::Constant(tensor)) => {
+                    let name = unique(format!("{title}/{position}"), names);
+                    Some(push_constant(graph, name, tensor))
+                }
+            });
+        }
+        ids
+    };
+    let mut inputs = resolve(graph, new.inputs);
+    if let Some(before) = new.before {
+        let first = resolve(graph, before.inputs);
+        let dtype = first
+            .iter()
+            .flatten()
+            .next()
+            .map_or(crate::graph::DType::F32, |id| graph.value(*id).dtype);
+        let output = ValueId(graph.values.len());
+        graph.values.push(Value {
+            name: unique(format!("{title}/{}", before.op), names),
+            dtype,
+            shape: before.shape,
+            data: None,
+        });
+        inputs.insert(0, Some(output));
+        // Order is restored by `compact`.
+        graph.nodes.push(Node {
+            name: graph.nodes[idx].name.clone(),
+            op: before.op.to_owned(),
+            domain: String::new(),
+            attributes: before.attributes,
+            inputs: first,
+            outputs: vec![Some(output)],
+        });
+    }
+    let node = &mut graph.nodes[idx];
+    node.op = new.op.to_owned();
+    node.domain = String::new();
+    node.attributes = new.attributes;
+    node.inputs = inputs;
+    node.outputs.truncate(1);
+}
+
+fn push_constant(graph: &mut Graph, name: String, tensor: Tensor) -> ValueId {
+    let id = ValueId(graph.values.len());
+    graph.values.push(Value {
+        name,
+        dtype: tensor.dtype(),
+        shape: tensor.shape().clone(),
+        data: Some(Arc::new(tensor)),
+    });
+    id
+}
+
+fn unique(mut name: String, names: &mut BTreeSet<String>) -> String {
+    while !names.insert(name.clone()) {
+        name.push('\'');
+    }
+    name
+}
+
+/// Makes readers of a node's output read `value` instead; returns whether that was possible.
+fn forward(graph: &mut Graph, idx: usize, value: ValueId) -> bool {
+    let Some(output) = graph.nodes[idx].outputs.first().copied().flatten() else {
+        return false;
+    };
+    let (mut from, mut to) = (output, value);
+    if graph.outputs.contains(&output) {
+        // The model's output keeps its name: what produced the value produces it instead.
+        let is_fixed = graph.inputs.contains(&value)
+            || graph.outputs.contains(&value)
+            || graph.constant(value).is_some();
+        if is_fixed {
+            return false;
+        }
+        (from, to) = (value, output);
+        let producers = graph
+            .nodes
+            .iter_mut()
+            .enumerate()
+            .filter(|(i, _)| *i != idx);
+        for (_, node) in producers {
+            for id in node.outputs.iter_mut().flatten().filter(|id| **id == from) {
+                *id = to;
+            }
+        }
+    }
+    for node in &mut graph.nodes {
+        for id in node.inputs.iter_mut().flatten().filter(|id| **id == from) {
+            *id = to;
+        }
+    }
+    // The node itself is dead now; an empty one may not claim the output.
+    graph.nodes[idx].outputs.clear();
+    graph.nodes[idx].inputs.clear();
+    true
+}
+
+impl View<'_> {
+    /// Returns the node that produces a value.
+    pub(super) fn producer(&self, id: ValueId) -> Option<&Node> {
+        self.producers[id.0].map(|node| self.graph.node(node))
+    }
+
+    /// Returns whether a value is read exactly once.
+    pub(super) fn is_read_once(&self, id: ValueId) -> bool {
+        self.reads[id.0] == 1
+    }
+
+    /// Returns the producer of input `idx` if it has operator `op`.
+    pub(super) fn feeder<'s>(&'s self, node: &Node, idx: usize, op: &str) -> Option<&'s Node> {
+        let producer = self.producer(node.input(idx)?)?;
+        (producer.op == op && producer.domain.is_empty()).then_some(producer)
+    }
+}
+
+impl Replacement {
+    /// Replaces by an operator without attributes.
+    pub(super) fn plain(op: &'static str, inputs: Vec<ValueId>) -> Rewrite {
+        Self::with(op, [], inputs)
+    }
+
+    /// Replaces by an operator with attributes.
+    pub(super) fn with<const N: usize>(
+        op: &'static str,
+        attributes: [(&str, Attribute); N],
+        inputs: Vec<ValueId>,
+    ) -> Rewrite {
+        Rewrite::Replace(Self {
+            op,
+            attributes: attributes
+                .map(|(name, value)| (name.to_owned(), value))
+                .into(),
+            inputs: inputs
+                .into_iter()
+                .map(|id| Some(Source::Value(id)))
+                .collect(),
+            before: None,
+        })
+    }
+}
