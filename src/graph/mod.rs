@@ -12,14 +12,21 @@ mod types;
 mod compact;
 mod facts;
 mod infer;
+mod operator;
 
 mod canonical;
+
+mod describe;
+mod partition;
+mod subgraph;
 
 pub use attribute::Attribute;
 pub use canonical::canonicalize;
 pub use compact::compact;
 pub use facts::{clip_bounds, scalar};
 pub use infer::{Fact, InferError, Operand, infer};
+pub use partition::partition;
 pub use shape::{DType, Shape};
+pub use subgraph::{Kind, Partition, Subgraph};
 pub use tensor::{Tensor, TensorData, TensorError};
 pub use types::{Graph, Node, NodeId, Value, ValueId};
