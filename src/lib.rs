@@ -36,5 +36,6 @@ pub mod graph;
 pub mod label;
 pub mod lock;
 pub mod measure;
+pub mod onnx;
 pub mod space;
 pub mod store;

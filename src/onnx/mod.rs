@@ -1,0 +1,28 @@
+//! The only user of `rten-onnx` and `rten`: decodes ONNX files, infers shapes, folds constants,
+//! runs the reference executor, and writes graphs back.
+//!
+//! A file is read in four steps: `proto` decodes bytes into messages that borrow from them, `build`
+//! turns messages into a graph at static shapes, `check` looks at the whole, and
+//! [`crate::graph::canonicalize`] rewrites it. Hostile files cost an error, never a panic, and no
+//! more memory than a small multiple of their size.
+
+mod attribute;
+mod build;
+mod check;
+mod encode;
+mod error;
+mod evaluate;
+mod executor;
+mod inputs;
+mod load;
+mod proto;
+mod sort;
+mod tensor;
+mod wire;
+
+pub use encode::encode;
+pub use error::{Error, Problem};
+pub use load::{LoadOptions, LoadedModel, OPSETS, load};
+
+#[cfg(test)]
+mod tests;
