@@ -5,6 +5,7 @@
 
 mod artifact;
 mod failure;
+pub mod native;
 
 pub use artifact::{Artifact, IoSpec, Place, StepSpec, TraceSpec, View};
 pub use failure::Failure;

@@ -79,6 +79,14 @@ pub fn append(path: &Path, bytes: &[u8]) -> Result<(), FsError> {
     write().map_err(|error| FsError::new("append to", path, error))
 }
 
+/// Renames a file that can be made again at any time, replacing what has the new name.
+///
+/// # Errors
+/// [`FsError`] names the old path.
+pub fn rename(from: &Path, to: &Path) -> Result<(), FsError> {
+    fs::rename(from, to).map_err(|error| FsError::new("rename", from, error))
+}
+
 /// Creates a directory and those above it, as far as they do not exist.
 ///
 /// # Errors

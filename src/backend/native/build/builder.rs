@@ -1,0 +1,334 @@
+//! Compiling what is new and linking the rest.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use super::batch::{self, Named};
+use super::{Toolchain, entry, process};
+use crate::backend::native::program::Program;
+use crate::backend::{Artifact, Failure, StepSpec};
+use crate::digest::{Digest, Encoder};
+use crate::fsx::{self, FsError};
+use crate::label::Outcome;
+
+/// Builds programs in a directory of its own.
+#[derive(Debug)]
+pub struct Builder {
+    toolchain: Toolchain,
+    dir: PathBuf,
+    opt_level: u8,
+    /// Longest time that one rustc call may take.
+    timeout: Duration,
+    /// Object file by kernel, for those compiled so far.
+    objects: Mutex<BTreeMap<String, PathBuf>>,
+    /// Kernels that rustc refused, with how it ended: they are not tried again.
+    refused: Mutex<BTreeMap<String, (Outcome, String)>>,
+    sequence: AtomicU64,
+}
+
+/// Something other than the candidate is wrong: the directory, the disk, the compiler itself.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// Files cannot be written or read.
+    #[error(transparent)]
+    Files(#[from] FsError),
+    /// The compiler cannot be started.
+    #[error("cannot run the Rust compiler `{}`", rustc.display())]
+    Spawn {
+        /// The executable.
+        rustc: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+impl Builder {
+    /// Opens a build directory; objects of the same compiler and level are used again.
+    ///
+    /// # Errors
+    /// [`BuildError::Files`] if the directory cannot be made or read.
+    pub fn open(
+        toolchain: Toolchain,
+        dir: &Path,
+        opt_level: u8,
+        timeout: Duration,
+    ) -> Result<Self, BuildError> {
+        let mut encoder = Encoder::new("metainfer objects v1");
+        encoder.str(&toolchain.version);
+        encoder.str(&toolchain.host);
+        encoder.u64(opt_level.into());
+        let dir = dir.join(encoder.finish().short());
+        fsx::create_dir_all(&dir)?;
+        let mut objects = BTreeMap::new();
+        let entries = std::fs::read_dir(&dir)
+            .map_err(|source| FsError::new("list the directory", &dir, source))?;
+        for path in entries.flatten().map(|entry| entry.path()) {
+            let object = path.with_extension("o");
+            if path.extension().is_some_and(|ext| ext == "list") && object.exists() {
+                for symbol in fsx::read_to_string(&path)?.lines() {
+                    objects.insert(symbol.to_owned(), object.clone());
+                }
+            }
+        }
+        Ok(Self {
+            toolchain,
+            dir,
+            opt_level,
+            timeout,
+            objects: Mutex::new(objects),
+            refused: Mutex::default(),
+            sequence: AtomicU64::new(0),
+        })
+    }
+
+    /// Returns the compiler.
+    pub fn toolchain(&self) -> &Toolchain {
+        &self.toolchain
+    }
+
+    /// Compiles the kernels of a program that are not compiled yet, `jobs` calls at a time.
+    ///
+    /// # Errors
+    /// The outer error stops everything; the inner one blames a candidate.
+    pub fn compile(
+        &self,
+        program: &Program,
+        jobs: usize,
+    ) -> Result<Result<(), Failure>, BuildError> {
+        let missing: Vec<Named<'_>> = {
+            let objects = lock(&self.objects);
+            let kernels = program
+                .kernels
+                .iter()
+                .map(|(symbol, kernel)| (symbol.as_str(), kernel));
+            kernels
+                .filter(|(symbol, _)| !objects.contains_key(*symbol))
+                .collect()
+        };
+        for (symbol, kernel) in &missing {
+            if let Some((outcome, message)) = lock(&self.refused).get(*symbol) {
+                let (outcome, message) = (*outcome, message.clone());
+                return Ok(Err(Failure {
+                    subgraph: kernel.subgraph,
+                    outcome,
+                    message,
+                }));
+            }
+        }
+        let batches = batch::split(missing, jobs);
+        let results: Vec<Result<Result<(), Failure>, BuildError>> = std::thread::scope(|scope| {
+            let threads: Vec<_> = batches
+                .iter()
+                .map(|batch| scope.spawn(|| self.batch(batch)))
+                .collect();
+            threads
+                .into_iter()
+                .map(|thread| {
+                    thread
+                        .join()
+                        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                })
+                .collect()
+        });
+        for result in results {
+            if let Err(failure) = result? {
+                return Ok(Err(failure));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// Links a program whose kernels are compiled, and writes its weights.
+    ///
+    /// # Errors
+    /// The outer error stops everything; the inner one is a linker that refused.
+    pub fn link(&self, program: &Program) -> Result<Result<Artifact, Failure>, BuildError> {
+        let started = Instant::now();
+        let digest = program.digest();
+        let number = self.sequence.fetch_add(1, Ordering::Relaxed);
+        let stem = format!("{}-{}-{number}", digest.short(), std::process::id());
+        let (source, library) = (self.path(&stem, "rs"), self.path(&stem, "so"));
+        let weights = self.path(&stem, "bin");
+        fsx::write_scratch(&source, entry::source(program).as_bytes())?;
+        let bytes: Vec<u8> = program
+            .weights
+            .iter()
+            .flat_map(|w| w.to_le_bytes())
+            .collect();
+        fsx::write_scratch(&weights, &bytes)?;
+        let objects: BTreeSet<PathBuf> = {
+            let objects = lock(&self.objects);
+            program
+                .kernels
+                .keys()
+                .filter_map(|symbol| objects.get(symbol).cloned())
+                .collect()
+        };
+        let mut command = self.rustc("cdylib");
+        command.args(["-C", "linker=rust-lld", "-C", "linker-flavor=ld.lld"]);
+        for object in &objects {
+            command
+                .arg("-C")
+                .arg(format!("link-arg={}", object.display()));
+        }
+        command.arg(&source).arg("-o").arg(&library);
+        let ended = self.run(command, &stem)?;
+        fsx::remove_file(&source)?;
+        match ended {
+            Ok(()) => Ok(Ok(Artifact {
+                digest,
+                library,
+                weights,
+                arena_bytes: program.arena_len * 4,
+                inputs: program.inputs.clone(),
+                outputs: program.outputs.clone(),
+                steps: program.steps.iter().map(step_spec).collect(),
+                compile_ns: started.elapsed().as_nanos() as u64,
+            })),
+            Err((outcome, message)) => {
+                fsx::remove_file(&weights)?;
+                Ok(Err(Failure {
+                    subgraph: None,
+                    outcome,
+                    message,
+                }))
+            }
+        }
+    }
+
+    /// Removes the files of an artifact that is not needed any more.
+    ///
+    /// # Errors
+    /// [`BuildError::Files`] if they cannot be removed.
+    pub fn discard(&self, artifact: &Artifact) -> Result<(), BuildError> {
+        fsx::remove_file(&artifact.library)?;
+        fsx::remove_file(&artifact.weights)?;
+        Ok(())
+    }
+
+    /// Compiles a batch; if it fails, each kernel alone, to find the one to blame.
+    fn batch(&self, kernels: &[Named<'_>]) -> Result<Result<(), Failure>, BuildError> {
+        let Err((outcome, message)) = self.object(kernels)? else {
+            return Ok(Ok(()));
+        };
+        if let [(symbol, kernel)] = kernels {
+            lock(&self.refused).insert((*symbol).to_owned(), (outcome, message.clone()));
+            return Ok(Err(Failure {
+                subgraph: kernel.subgraph,
+                outcome,
+                message,
+            }));
+        }
+        for kernel in kernels {
+            if let Err(failure) = self.batch(std::slice::from_ref(kernel))? {
+                return Ok(Err(failure));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// Compiles kernels to one object.
+    fn object(&self, kernels: &[Named<'_>]) -> Result<Result<(), (Outcome, String)>, BuildError> {
+        let digest: Digest = batch::digest(kernels);
+        let number = self.sequence.fetch_add(1, Ordering::Relaxed);
+        let stem = format!("{}-{}-{number}", digest.short(), std::process::id());
+        let source = self.path(&stem, "rs");
+        let unfinished = self.path(&stem, "tmp");
+        fsx::write_scratch(&source, batch::source(kernels).as_bytes())?;
+        let mut command = self.rustc("rlib");
+        command
+            .arg("--emit")
+            .arg(format!("obj={}", unfinished.display()))
+            .arg(&source);
+        let ended = self.run(command, &stem)?;
+        fsx::remove_file(&source)?;
+        if let Err(refused) = ended {
+            return Ok(Err(refused));
+        }
+        // The object gets its name before the list that makes it known.
+        let object = self.path(&digest.short(), "o");
+        fsx::rename(&unfinished, &object)?;
+        let list: Vec<&str> = kernels.iter().map(|(symbol, _)| *symbol).collect();
+        fsx::replace(
+            &self.path(&digest.short(), "list"),
+            list.join("\n").as_bytes(),
+        )?;
+        let mut objects = lock(&self.objects);
+        for symbol in list {
+            objects.insert(symbol.to_owned(), object.clone());
+        }
+        Ok(Ok(()))
+    }
+
+    fn rustc(&self, crate_type: &str) -> Command {
+        let mut command = Command::new(&self.toolchain.rustc);
+        command.args([
+            "--edition",
+            "2021",
+            "--crate-name",
+            "program",
+            "--crate-type",
+            crate_type,
+        ]);
+        command
+            .arg("-C")
+            .arg(format!("opt-level={}", self.opt_level));
+        for option in [
+            "codegen-units=1",
+            "panic=abort",
+            "debuginfo=0",
+            "strip=debuginfo",
+        ] {
+            command.args(["-C", option]);
+        }
+        command.current_dir(&self.dir).env_remove("RUSTFLAGS");
+        command
+    }
+
+    fn run(
+        &self,
+        command: Command,
+        stem: &str,
+    ) -> Result<Result<(), (Outcome, String)>, BuildError> {
+        let ended =
+            process::run(command, &self.path(stem, "log"), self.timeout).map_err(|source| {
+                BuildError::Spawn {
+                    rustc: self.toolchain.rustc.clone(),
+                    source,
+                }
+            })?;
+        Ok(match ended.status {
+            Some(status) if status.success() => Ok(()),
+            Some(_) => Err((Outcome::CompileError, ended.stderr)),
+            None => Err((
+                Outcome::CompileTimeout,
+                format!("rustc did not end within {} s", self.timeout.as_secs()),
+            )),
+        })
+    }
+
+    fn path(&self, stem: &str, extension: &str) -> PathBuf {
+        self.dir.join(format!("{stem}.{extension}"))
+    }
+}
+
+fn step_spec(step: &crate::backend::native::program::Step) -> StepSpec {
+    StepSpec {
+        name: step.name.clone(),
+        subgraph: step.subgraph,
+        conversion: step.conversion.clone(),
+        traces: step.traces.clone(),
+    }
+}
+
+/// Takes a lock; a thread that panicked while holding it left the map as it was.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}

@@ -1,0 +1,63 @@
+//! The source of the library's entry point: the calls of a program, with a counter around each.
+
+use std::fmt::Write as _;
+
+use crate::backend::native::program::{Arg, Program};
+
+/// Reads the counter that steps are timed with.
+const TICKS: &str = r#"
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn ticks() -> u64 { core::arch::x86_64::_mm_lfence(); core::arch::x86_64::_rdtsc() }
+#[cfg(not(target_arch = "x86_64"))]
+#[repr(C)]
+struct Timespec { s: i64, ns: i64 }
+#[cfg(not(target_arch = "x86_64"))]
+extern "C" { fn clock_gettime(clock: i32, time: *mut Timespec) -> i32; }
+#[cfg(not(target_arch = "x86_64"))]
+unsafe fn ticks() -> u64 { let mut t = Timespec { s: 0, ns: 0 }; clock_gettime(1, &mut t); (t.s * 1_000_000_000 + t.ns) as u64 }
+"#;
+
+/// Renders the entry point.
+pub(super) fn source(program: &Program) -> String {
+    let mut text = String::from("#![no_std]\n#![allow(warnings)]\n");
+    text.push_str("#[panic_handler]\nfn panic(_: &core::panic::PanicInfo) -> ! { loop {} }\n");
+    text.push_str("extern \"C\" {\n");
+    for (symbol, kernel) in &program.kernels {
+        let parameters = kernel.parameters.iter().enumerate();
+        let parameters: Vec<String> = parameters.map(|(i, ty)| format!("p{i}: {ty}")).collect();
+        let _ = writeln!(text, "    fn {symbol}({});", parameters.join(", "));
+    }
+    text.push_str("}\n");
+    text.push_str(TICKS);
+    text.push_str(
+        "#[no_mangle]\npub unsafe extern \"C\" fn metainfer_steps(inputs: *const *const f32, \
+         outputs: *const *mut f32, a: *mut f32, w: *const f32, first: usize, last: usize, \
+         t: *mut u64) {\n    let mut i = first;\n    while i < last {\n        \
+         if !t.is_null() { *t.add(i) = ticks(); }\n        match i {\n",
+    );
+    for (idx, step) in program.steps.iter().enumerate() {
+        let args: Vec<String> = step.args.iter().map(|arg| argument(*arg)).collect();
+        let _ = writeln!(
+            text,
+            "            {idx} => {}({}),",
+            step.symbol,
+            args.join(", ")
+        );
+    }
+    text.push_str(
+        "            _ => {}\n        }\n        i += 1;\n    }\n    \
+         if !t.is_null() { *t.add(last) = ticks(); }\n}\n",
+    );
+    text
+}
+
+/// Writes a pointer; const and mut ones coerce where they are passed.
+fn argument(arg: Arg) -> String {
+    match arg {
+        Arg::Arena(offset) => format!("a.add({offset})"),
+        Arg::Weights(offset) => format!("w.add({offset})"),
+        Arg::Input(idx) => format!("*inputs.add({idx})"),
+        Arg::Output(idx) => format!("*outputs.add({idx})"),
+    }
+}

@@ -1,0 +1,21 @@
+//! Kernels: a specification, a mapping and the geometry of its values become Rust source and
+//! packed weights. Each file here has one kernel and its template.
+
+mod conv;
+mod dense;
+mod depthwise;
+mod map;
+mod pool;
+mod reorder;
+mod softmax;
+mod source;
+mod tiling;
+
+pub use conv::{ConvGeometry, conv, conv_margins};
+pub use dense::dense;
+pub use depthwise::depthwise;
+pub use map::map;
+pub use pool::pool;
+pub use reorder::reorder;
+pub use softmax::softmax;
+pub use source::{Kernel, KernelCtx, KernelError, Slot};

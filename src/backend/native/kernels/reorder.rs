@@ -1,0 +1,41 @@
+//! Copies between layouts.
+
+use minijinja::context;
+
+use super::source::{Kernel, KernelCtx, KernelError, Slot};
+use crate::backend::native::isa;
+use crate::backend::native::layout::Geometry;
+
+/// Makes the kernel that copies a value from `x` to `y`.
+///
+/// # Errors
+/// [`KernelError::Render`] if the template fails.
+pub fn reorder(ctx: KernelCtx<'_>, x: &Geometry, y: &Geometry) -> Result<Kernel, KernelError> {
+    let [n, c, h, w] = x.dims;
+    let run = match (x.block, y.block) {
+        (1, block) | (block, 1) => block.min(c),
+        (a, b) if a.is_multiple_of(b) => b,
+        (a, b) if b.is_multiple_of(a) => a,
+        (a, b) => gcd(a, b),
+    };
+    let values = context! {
+        N => n, C => c, H => h, W => w, RUN => run, CB => c.div_ceil(x.block),
+        XB => x.block, XR => x.row, XC => x.plane, XN => x.batch,
+        XE => if x.block == 1 { x.plane } else { 1 },
+        YB => y.block, YR => y.row, YC => y.plane, YN => y.batch,
+        YE => if y.block == 1 { y.plane } else { 1 },
+    };
+    let slots = vec![Slot::Input, Slot::Output];
+    Kernel::render(
+        ctx,
+        "reorder.rs.j2",
+        isa::widest(ctx.isa),
+        values,
+        slots,
+        Vec::new(),
+    )
+}
+
+fn gcd(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { gcd(b, a % b) }
+}

@@ -1,0 +1,147 @@
+//! What a kernel is made into.
+
+use minijinja::Value;
+
+use crate::backend::native::isa::{self, VectorTable};
+use crate::backend::native::render::{RenderError, Renderer};
+use crate::device::Isa;
+use crate::digest::Digest;
+
+/// What every kernel is rendered with.
+#[derive(Debug, Clone, Copy)]
+pub struct KernelCtx<'a> {
+    /// Templates.
+    pub renderer: &'a Renderer,
+    /// Instruction set that code is made for.
+    pub isa: Isa,
+}
+
+/// Rendered source and packed weights of one kernel.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Kernel {
+    /// Digest of the source: equal kernels are compiled once.
+    pub digest: Digest,
+    /// A module body that defines the function [`Kernel::symbol`].
+    pub source: String,
+    /// The function's parameters, in order.
+    pub slots: Vec<Slot>,
+    /// Packed weights; empty if it has none.
+    pub weights: Vec<f32>,
+}
+
+/// What a parameter of a kernel points to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Slot {
+    /// Element `(0, 0, 0, 0)` of the main input.
+    Input,
+    /// The packed weights.
+    Weights,
+    /// Element `(0, 0, 0, 0)` of the main output.
+    Output,
+    /// Element `(0, 0, 0, 0)` of the residual.
+    Residual,
+    /// The factors of the input channels.
+    Scale,
+    /// The means of the output channels.
+    Pooled,
+    /// Memory for that many elements, free to use during the call.
+    Scratch(usize),
+    /// That many zeros.
+    Zeros(usize),
+    /// Other operand of an elementwise operator.
+    Operand(usize),
+}
+
+/// A mapping that a kernel cannot be made for.
+#[derive(Debug, thiserror::Error)]
+pub enum KernelError {
+    /// The mapping does not fit the shapes, layouts or registers.
+    #[error("mapping does not apply: {0}")]
+    Unsupported(String),
+    /// A parameter that the kernel needs is missing or of another type.
+    #[error("mapping has no usable `{0}`")]
+    Parameter(&'static str),
+    /// The template failed.
+    #[error(transparent)]
+    Render(#[from] RenderError),
+}
+
+impl Slot {
+    /// Returns whether the kernel writes through the parameter.
+    pub fn is_written(self) -> bool {
+        matches!(self, Self::Output | Self::Pooled | Self::Scratch(_))
+    }
+}
+
+impl Kernel {
+    /// Renders a template and names its function after what came out.
+    pub(super) fn render(
+        ctx: KernelCtx<'_>,
+        template: &str,
+        table: VectorTable,
+        values: Value,
+        slots: Vec<Slot>,
+        weights: Vec<f32>,
+    ) -> Result<Self, KernelError> {
+        let primitives = [
+            ctx.renderer.text(table.template),
+            ctx.renderer.text("vector_math.rs"),
+        ]
+        .concat();
+        let context = minijinja::context! {
+            c => values, isa => primitives, features => table.features
+        };
+        let mut text = ctx.renderer.render(template, context)?;
+        if table.features.is_empty() {
+            text = text.replace("#[target_feature(enable = \"\")]\n", "");
+        }
+        let digest = Digest::of_bytes("metainfer kernel v1", text.as_bytes());
+        let source = text.replace("KERNEL", &symbol(&digest));
+        Ok(Self {
+            digest,
+            source,
+            slots,
+            weights,
+        })
+    }
+
+    /// Returns the name of the kernel's function.
+    pub fn symbol(&self) -> String {
+        symbol(&self.digest)
+    }
+
+    /// Returns the type of each parameter.
+    pub fn parameter_types(&self) -> impl Iterator<Item = &'static str> + '_ {
+        self.slots.iter().map(|slot| {
+            if slot.is_written() {
+                "*mut f32"
+            } else {
+                "*const f32"
+            }
+        })
+    }
+}
+
+impl KernelCtx<'_> {
+    /// Returns the vector table of the mapping's `lanes`, or the widest.
+    pub(super) fn table(&self, lanes: Option<i64>) -> Result<VectorTable, KernelError> {
+        match lanes {
+            None => Ok(isa::widest(self.isa)),
+            Some(lanes) => isa::table(self.isa, lanes as usize).ok_or_else(|| {
+                KernelError::Unsupported(format!("{} has no vectors of {lanes}", self.isa))
+            }),
+        }
+    }
+
+    /// Returns the widest vector table whose lanes divide every block of channels.
+    pub(super) fn table_for(&self, blocks: &[usize]) -> Option<VectorTable> {
+        isa::tables(self.isa)
+            .iter()
+            .copied()
+            .find(|table| blocks.iter().all(|block| block.is_multiple_of(table.lanes)))
+    }
+}
+
+fn symbol(digest: &Digest) -> String {
+    format!("k_{}", &digest.to_string()[..20])
+}

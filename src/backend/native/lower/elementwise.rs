@@ -1,0 +1,107 @@
+//! Subgraphs of elementwise operators.
+
+use super::layers::require_f32;
+use super::{Lowering, NotCovered};
+use crate::backend::native::layout::dims4;
+use crate::backend::native::spec::{Kind, Map, MapStep, Operand, Operation};
+use crate::graph::{Node, ValueId};
+
+/// Lowers a chain of elementwise operators.
+pub(super) fn chain(ctx: &Lowering<'_>) -> Result<Vec<Operation>, NotCovered> {
+    let anchor = ctx.node(ctx.subgraph.anchor);
+    let result = ctx.output(anchor)?;
+    let dims = dims4(&ctx.graph.value(result).shape);
+    let is_full = |&value: &ValueId| {
+        ctx.graph.constant(value).is_none() && dims4(&ctx.graph.value(value).shape) == dims
+    };
+    let x = anchor
+        .inputs
+        .iter()
+        .flatten()
+        .copied()
+        .find(is_full)
+        .ok_or_else(|| ctx.not_covered(anchor, "no kernel exists for it"))?;
+    let mut map = Map {
+        chain: Vec::new(),
+        operands: Vec::new(),
+    };
+    let mut current = x;
+    for id in ctx.subgraph.nodes() {
+        let node = ctx.node(id);
+        let output = ctx.output(node)?;
+        require_f32(ctx, node, &[current, output])?;
+        if dims4(&ctx.graph.value(output).shape) != dims {
+            return Err(ctx.not_covered(node, "it changes the shape"));
+        }
+        let step = match ctx.unary(node).or_else(|| ctx.with_constant(node, current)) {
+            Some(step) => MapStep::Unary(step),
+            None => binary(ctx, node, current, dims, &mut map.operands)?,
+        };
+        map.chain.push(step);
+        current = output;
+    }
+    let nodes = ctx.subgraph.nodes();
+    let names: Vec<String> = nodes
+        .iter()
+        .map(|&id| ctx.node(id).op.to_lowercase())
+        .collect();
+    let name = names.join("+");
+    Ok(vec![ctx.operation(name, Kind::Map(map), x, current)])
+}
+
+fn binary(
+    ctx: &Lowering<'_>,
+    node: &Node,
+    current: ValueId,
+    dims: [usize; 4],
+    operands: &mut Vec<Operand>,
+) -> Result<MapStep, NotCovered> {
+    let (Some(lhs), Some(rhs), None) = (node.input(0), node.input(1), node.input(2)) else {
+        return Err(ctx.not_covered(node, "no kernel exists for it"));
+    };
+    let current_first = lhs == current;
+    if !current_first && rhs != current {
+        return Err(ctx.not_covered(node, "it does not read the chain"));
+    }
+    let op = match (node.op.as_str(), current_first) {
+        ("Add", _) => "add",
+        ("Mul", _) => "mul",
+        ("Max", _) => "max",
+        ("Min", _) => "min",
+        ("Sub", true) => "sub",
+        ("Sub", false) => "rsub",
+        ("Div", true) => "div",
+        ("Div", false) => "rdiv",
+        _ => return Err(ctx.not_covered(node, "no kernel exists for it")),
+    };
+    let other = if current_first { rhs } else { lhs };
+    operands.push(operand(ctx, node, other, dims)?);
+    Ok(MapStep::Binary {
+        op,
+        operand: operands.len() - 1,
+    })
+}
+
+/// Classifies the other operand: the same extents, or one number a channel.
+fn operand(
+    ctx: &Lowering<'_>,
+    node: &Node,
+    value: ValueId,
+    [n, c, h, w]: [usize; 4],
+) -> Result<Operand, NotCovered> {
+    let shape = &ctx.graph.value(value).shape;
+    let rank = ctx.graph.value(ctx.output(node)?).shape.rank();
+    let constant = ctx.graph.constant(value).and_then(|tensor| tensor.as_f32());
+    // Axes as broadcasting aligns them, in the four that kernels see.
+    let mut aligned = vec![1; rank.saturating_sub(shape.rank())];
+    aligned.extend_from_slice(shape.dims());
+    let aligned = dims4(&aligned.into());
+    match (constant, aligned) {
+        (None, dims) if dims == [n, c, h, w] => Ok(Operand::Same(value)),
+        (None, dims) if dims == [n, c, 1, 1] && rank > 1 => Ok(Operand::Channel(value)),
+        (Some(data), [1, channels, 1, 1]) if channels == c && n == 1 => {
+            Ok(Operand::Constant(data.to_vec()))
+        }
+        _ => Err(ctx.not_covered(node, format!("an operand of shape {shape}"))),
+    }
+}

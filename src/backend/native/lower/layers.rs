@@ -1,0 +1,299 @@
+//! Anchors with weights or windows.
+
+use super::epilogue::Fused;
+use super::{Lowering, NotCovered};
+use crate::backend::native::layout::{dims4, is_flat};
+use crate::backend::native::spec::{Conv, Dense, Kind, Operation, Pool, Softmax};
+use crate::graph::{DType, Node, ValueId};
+
+type Lowered = Result<Vec<Operation>, NotCovered>;
+
+/// Lowers `Conv` with its prologue and epilogue.
+pub(super) fn convolution(ctx: &Lowering<'_>, node: &Node) -> Lowered {
+    let conv_input = ctx.activation(node, 0)?;
+    let (x, scale) = match ctx.subgraph.prologue.as_slice() {
+        [] => (conv_input, None),
+        [mul] => {
+            let mul = ctx.node(*mul);
+            let (lhs, rhs) = (ctx.activation(mul, 0)?, ctx.activation(mul, 1)?);
+            let full =
+                |value: ValueId| ctx.graph.value(value).shape == ctx.graph.value(conv_input).shape;
+            if full(lhs) {
+                (lhs, Some(rhs))
+            } else {
+                (rhs, Some(lhs))
+            }
+        }
+        _ => return Err(ctx.not_covered(node, "its prologue has several operators")),
+    };
+    let result = ctx.output(node)?;
+    require_f32(ctx, node, &[x, result])?;
+    let weight_shape = node
+        .input(1)
+        .map(|value| ctx.graph.value(value).shape.clone())
+        .ok_or_else(|| ctx.not_covered(node, "it has no weights"))?;
+    if weight_shape.rank() > 4 {
+        return Err(ctx.not_covered(node, "more than two spatial axes"));
+    }
+    let weights = ctx.weights(node, 1)?.to_vec();
+    let [n, ic, ih, iw] = dims4(&ctx.graph.value(x).shape);
+    let [_, oc, oh, ow] = dims4(&ctx.graph.value(result).shape);
+    let [_, _, kh, kw] = dims4(&weight_shape);
+    let two = |name: &str, default: usize| match node.ints(name) {
+        Some([a, b]) => [*a as usize, *b as usize],
+        Some([b]) => [default, *b as usize],
+        _ => [default, default],
+    };
+    let (stride, dilation) = (two("strides", 1), two("dilations", 1));
+    let pad = pads(node, [ih, iw], [oh, ow], [kh, kw], stride, dilation);
+    let bias = match node.input(2) {
+        Some(_) => ctx.weights(node, 2)?.to_vec(),
+        None => vec![0.0; oc],
+    };
+    let fused = ctx.fuse(result, &ctx.subgraph.epilogue)?;
+    let y = fused.last.unwrap_or(result);
+    let groups = node.int("group", 1) as usize;
+    if is_flat([n, ic, ih, iw]) && kh * kw == 1 && groups == 1 && scale.is_none() {
+        let dense = Dense {
+            n,
+            k: ic,
+            m: oc,
+            epilogue: fused.steps.clone(),
+            weights,
+            bias,
+            residual: fused.residual,
+        };
+        let mut operations =
+            vec![ctx.operation(format!("dense {ic}→{oc}"), Kind::Dense(dense), x, y)];
+        if let Some(pooled) = fused.pooled {
+            operations.push(ctx.operation("alias".to_owned(), Kind::Alias, y, pooled));
+        }
+        return Ok(operations);
+    }
+    let conv = Conv {
+        n,
+        groups,
+        input: [ic, ih, iw],
+        output: [oc, oh, ow],
+        kernel: [kh, kw],
+        stride,
+        dilation,
+        pad,
+        stored: ctx.subgraph.outputs.contains(&y) || fused.pooled.is_none(),
+        epilogue: fused.steps,
+        weights,
+        bias,
+        residual: fused.residual,
+        scale,
+        pooled: fused.pooled,
+    };
+    let name = format!("conv {kh}x{kw} {ic}→{oc} g{groups}");
+    let kind = if conv.is_depthwise() && conv.scale.is_none() {
+        Kind::Depthwise(conv)
+    } else {
+        Kind::Conv(conv)
+    };
+    Ok(vec![ctx.operation(name, kind, x, y)])
+}
+
+/// Returns the padding above and to the left.
+fn pads(
+    node: &Node,
+    input: [usize; 2],
+    output: [usize; 2],
+    kernel: [usize; 2],
+    stride: [usize; 2],
+    dilation: [usize; 2],
+) -> [usize; 2] {
+    let total = |axis: usize| {
+        ((output[axis] - 1) * stride[axis] + (kernel[axis] - 1) * dilation[axis] + 1)
+            .saturating_sub(input[axis])
+    };
+    match node.string("auto_pad", "NOTSET") {
+        "SAME_UPPER" => [total(0) / 2, total(1) / 2],
+        "SAME_LOWER" => [total(0).div_ceil(2), total(1).div_ceil(2)],
+        "VALID" => [0, 0],
+        _ => match node.ints("pads") {
+            Some([top, left, _, _]) => [*top as usize, *left as usize],
+            Some([left, _]) => [0, *left as usize],
+            _ => [0, 0],
+        },
+    }
+}
+
+/// Lowers `Gemm` and `MatMul` with constant weights.
+pub(super) fn fully_connected(ctx: &Lowering<'_>, node: &Node) -> Lowered {
+    let x = ctx.activation(node, 0)?;
+    let result = ctx.output(node)?;
+    require_f32(ctx, node, &[x, result])?;
+    let gemm = node.op == "Gemm";
+    if gemm && node.int("transA", 0) != 0 {
+        return Err(ctx.not_covered(node, "transA"));
+    }
+    let shape = &ctx.graph.value(x).shape;
+    let output_shape = &ctx.graph.value(result).shape;
+    let (&[n, k], &[_, m]) = (shape.dims(), output_shape.dims()) else {
+        return Err(ctx.not_covered(node, format!("input of shape {shape}")));
+    };
+    let given = ctx.weights(node, 1)?;
+    let scale = if gemm { node.float("alpha", 1.0) } else { 1.0 };
+    let transposed = gemm && node.int("transB", 0) != 0;
+    let weights = (0..m * k)
+        .map(|i| {
+            scale
+                * if transposed {
+                    given[i]
+                } else {
+                    given[i % k * m + i / k]
+                }
+        })
+        .collect();
+    let bias = if !gemm || node.input(2).is_none() {
+        vec![0.0; m]
+    } else {
+        let beta = node.float("beta", 1.0);
+        match ctx.weights(node, 2)? {
+            [one] => vec![beta * one; m],
+            many if many.len() == m => many.iter().map(|v| beta * v).collect(),
+            _ => return Err(ctx.not_covered(node, "a bias that differs between rows")),
+        }
+    };
+    let Fused {
+        steps,
+        residual,
+        last,
+        ..
+    } = ctx.fuse(result, &ctx.subgraph.epilogue)?;
+    let dense = Dense {
+        n,
+        k,
+        m,
+        epilogue: steps,
+        weights,
+        bias,
+        residual,
+    };
+    let y = last.unwrap_or(result);
+    Ok(vec![ctx.operation(
+        format!("dense {k}→{m}"),
+        Kind::Dense(dense),
+        x,
+        y,
+    )])
+}
+
+/// Lowers pooling over two spatial axes.
+pub(super) fn pooling(ctx: &Lowering<'_>, node: &Node) -> Lowered {
+    let x = ctx.activation(node, 0)?;
+    let result = ctx.output(node)?;
+    require_f32(ctx, node, &[x, result])?;
+    if node.outputs.iter().skip(1).any(Option::is_some) {
+        return Err(ctx.not_covered(node, "the output of indices"));
+    }
+    if ctx.graph.value(x).shape.rank() > 4 {
+        return Err(ctx.not_covered(node, "more than two spatial axes"));
+    }
+    let [_, _, ih, iw] = dims4(&ctx.graph.value(x).shape);
+    let [_, _, oh, ow] = dims4(&ctx.graph.value(result).shape);
+    let two = |name: &str, default: [usize; 2]| match node.ints(name) {
+        Some([a, b]) => [*a as usize, *b as usize],
+        Some([b]) => [default[0], *b as usize],
+        _ => default,
+    };
+    let global = node.op.starts_with("Global");
+    let kernel = if global {
+        [ih, iw]
+    } else {
+        two("kernel_shape", [1, 1])
+    };
+    let (stride, dilation) = (two("strides", [1, 1]), two("dilations", [1, 1]));
+    let begin = pads(node, [ih, iw], [oh, ow], kernel, stride, dilation);
+    let end = match node.ints("pads") {
+        Some([_, _, bottom, right]) => [*bottom as usize, *right as usize],
+        Some([_, right]) => [0, *right as usize],
+        _ => [0, 0],
+    };
+    let fused = ctx.fuse(result, &ctx.subgraph.epilogue)?;
+    if fused.residual.is_some() {
+        return Err(ctx.not_covered(node, "another value in its epilogue"));
+    }
+    let pool = Pool {
+        average: node.op.ends_with("AveragePool"),
+        count_pad: node.int("count_include_pad", 0) != 0,
+        kernel,
+        stride,
+        dilation,
+        pad: [begin[0], begin[1], end[0], end[1]],
+        epilogue: fused.steps,
+    };
+    let name = format!("{} {}x{}", node.op, kernel[0], kernel[1]);
+    Ok(vec![ctx.operation(
+        name,
+        Kind::Pool(pool),
+        x,
+        fused.last.unwrap_or(result),
+    )])
+}
+
+/// Lowers `Softmax`: over one axis since opset 13, over all from the axis on before.
+pub(super) fn softmax(ctx: &Lowering<'_>, node: &Node) -> Lowered {
+    let x = ctx.activation(node, 0)?;
+    let y = ctx.output(node)?;
+    require_f32(ctx, node, &[x, y])?;
+    if !ctx.subgraph.epilogue.is_empty() {
+        return Err(ctx.not_covered(node, "operators fused after it"));
+    }
+    let dims = ctx.graph.value(x).shape.dims();
+    let flattens = ctx.graph.opset < 13;
+    let axis = node.int("axis", if flattens { 1 } else { -1 });
+    let axis = if axis < 0 {
+        axis + dims.len() as i64
+    } else {
+        axis
+    } as usize;
+    let (before, rest) = dims.split_at(axis.min(dims.len()));
+    let softmax = match rest {
+        [axis, after @ ..] if !flattens => Softmax {
+            outer: before.iter().product(),
+            axis: *axis,
+            inner: after.iter().product(),
+        },
+        _ => Softmax {
+            outer: before.iter().product(),
+            axis: rest.iter().product(),
+            inner: 1,
+        },
+    };
+    Ok(vec![ctx.operation(
+        "softmax".to_owned(),
+        Kind::Softmax(softmax),
+        x,
+        y,
+    )])
+}
+
+/// Lowers operators that only change the shape.
+pub(super) fn alias(ctx: &Lowering<'_>, node: &Node) -> Lowered {
+    let x = ctx.activation(node, 0)?;
+    let y = ctx.output(node)?;
+    require_f32(ctx, node, &[x, y])?;
+    if !ctx.subgraph.epilogue.is_empty() {
+        return Err(ctx.not_covered(node, "operators fused after it"));
+    }
+    Ok(vec![ctx.operation(node.op.clone(), Kind::Alias, x, y)])
+}
+
+pub(super) fn require_f32(
+    ctx: &Lowering<'_>,
+    node: &Node,
+    values: &[ValueId],
+) -> Result<(), NotCovered> {
+    match values
+        .iter()
+        .map(|&value| ctx.graph.value(value).dtype)
+        .find(|&d| d != DType::F32)
+    {
+        None => Ok(()),
+        Some(dtype) => Err(ctx.not_covered(node, format!("values of {dtype}"))),
+    }
+}

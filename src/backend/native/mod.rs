@@ -1,0 +1,20 @@
+//! The native backend: whole models as Rust kernels, compiled by `rustc`.
+//!
+//! Reading order: [`spec`] says what a kernel computes, [`lower`] gets there from a partitioned
+//! graph, [`layout`] says how values lie in memory, [`kernels`] renders and packs one kernel,
+//! [`program`] strings them together over one arena ([`plan`]), [`build`] compiles and links.
+//! The measured facts behind the kernels: vectors through `core::arch`, accumulators as named
+//! variables in unrolled text (arrays of vectors lose up to 2.7× to the optimiser's mood).
+
+pub mod build;
+pub mod isa;
+pub mod kernels;
+pub mod layout;
+pub mod lower;
+pub mod plan;
+pub mod program;
+pub mod render;
+pub mod spec;
+
+#[cfg(test)]
+mod tests;

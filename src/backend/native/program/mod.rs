@@ -1,0 +1,13 @@
+//! A whole model as a sequence of kernel calls over one arena.
+//!
+//! [`assemble`] decides in which layouts each value exists, inserts the conversions between them,
+//! gives borders to the buffers that need them, renders the kernels, plans the memory and resolves
+//! every argument. It compiles nothing.
+
+mod assemble;
+mod buffers;
+mod schedule;
+mod types;
+
+pub use assemble::{AssembleError, Choice, assemble};
+pub use types::{Arg, KernelSource, Program, Step};

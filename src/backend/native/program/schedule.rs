@@ -1,0 +1,354 @@
+//! The order of steps, with the conversions that the chosen layouts need.
+
+use std::collections::BTreeMap;
+
+use super::assemble::{AssembleError, Choice};
+use super::buffers::{BufferId, Buffers, Holder, Want};
+use crate::backend::native::isa;
+use crate::backend::native::kernels::conv_margins;
+use crate::backend::native::layout::{Border, Layout, dims4, is_flat};
+use crate::backend::native::spec::{Conv, Kind, Map, Operand, Operation};
+use crate::device::Isa;
+use crate::graph::{Graph, ValueId};
+use crate::space::Mapping;
+
+/// One step before its kernel is rendered.
+#[derive(Debug)]
+pub(super) enum Planned {
+    /// An operation of the model.
+    Operation { idx: usize, bound: Bound },
+    /// A copy of a value to another layout.
+    Convert { from: BufferId, to: BufferId },
+}
+
+/// The buffers of an operation.
+#[derive(Debug, Default)]
+pub(super) struct Bound {
+    pub(super) x: Option<BufferId>,
+    pub(super) y: Option<BufferId>,
+    pub(super) residual: Option<BufferId>,
+    pub(super) scale: Option<BufferId>,
+    pub(super) pooled: Option<BufferId>,
+    pub(super) operands: Vec<Option<BufferId>>,
+    pub(super) x_is_exclusive: bool,
+}
+
+/// Steps and buffers.
+#[derive(Debug, Default)]
+pub(super) struct Schedule {
+    pub(super) steps: Vec<Planned>,
+    pub(super) buffers: Buffers,
+}
+
+/// Orders the steps.
+pub(super) fn schedule(
+    graph: &Graph,
+    isa: Isa,
+    operations: &[Operation],
+    choice: &Choice<'_>,
+) -> Result<Schedule, AssembleError> {
+    let mut scheduler = Scheduler {
+        graph,
+        isa,
+        readers: readers(graph, operations),
+        out: Schedule::default(),
+    };
+    for (idx, &input) in graph.inputs.iter().enumerate() {
+        scheduler
+            .out
+            .buffers
+            .add(graph, input, Layout::Nchw, Holder::Input(idx), 0);
+    }
+    for (idx, operation) in operations.iter().enumerate() {
+        let bound = scheduler.bind(operation, choice.mapping(operation.subgraph))?;
+        if let Some(bound) = bound {
+            scheduler.out.steps.push(Planned::Operation { idx, bound });
+        }
+    }
+    for (idx, &output) in graph.outputs.iter().enumerate() {
+        scheduler.publish(idx, output)?;
+    }
+    Ok(scheduler.out)
+}
+
+struct Scheduler<'a> {
+    graph: &'a Graph,
+    isa: Isa,
+    /// How often each value is read, outputs of the model included.
+    readers: BTreeMap<ValueId, usize>,
+    out: Schedule,
+}
+
+impl Scheduler<'_> {
+    fn step(&self) -> usize {
+        self.out.steps.len()
+    }
+
+    /// Returns a copy of the value that serves, converting if there is none.
+    fn want(&mut self, value: ValueId, want: Want) -> Result<BufferId, AssembleError> {
+        if let Some(id) = self.out.buffers.find(value, want) {
+            return Ok(id);
+        }
+        let from = self
+            .out
+            .buffers
+            .home(value)
+            .ok_or_else(|| AssembleError::NoValue {
+                value: self.graph.value(value).name.clone(),
+            })?;
+        let layout = Buffers::layout_for(self.graph, value, want);
+        let step = self.step();
+        let to = self
+            .out
+            .buffers
+            .add(self.graph, value, layout, Holder::Arena, step);
+        if let Want::Layout(_, border) = want {
+            self.out.buffers.all[to.0].border = border;
+        }
+        self.out.buffers.all[to.0].exact = matches!(want, Want::Dense);
+        self.out.buffers.read(from, step);
+        self.out.steps.push(Planned::Convert { from, to });
+        Ok(to)
+    }
+
+    fn flat(&mut self, value: ValueId) -> Result<BufferId, AssembleError> {
+        self.want(value, Want::Layout(Layout::Flat, Border::default()))
+    }
+
+    /// Finds or makes the buffers of an operation; `None` if it needs no step.
+    fn bind(
+        &mut self,
+        operation: &Operation,
+        mapping: &Mapping,
+    ) -> Result<Option<Bound>, AssembleError> {
+        let mut bound = Bound::default();
+        let output = match &operation.kind {
+            Kind::Conv(conv) | Kind::Depthwise(conv) => {
+                self.bind_conv(operation, conv, mapping, &mut bound)?
+            }
+            Kind::Dense(dense) => {
+                bound.x = Some(self.flat(operation.x)?);
+                bound.residual = dense.residual.map(|value| self.flat(value)).transpose()?;
+                Some(Layout::Flat)
+            }
+            Kind::Pool(pool) => {
+                let lanes = isa::widest(self.isa).lanes;
+                let want = if pool.epilogue.is_empty() {
+                    Want::Any
+                } else {
+                    Want::Vectors(lanes, Layout::Blocked(lanes.max(8)))
+                };
+                let x = self.want(operation.x, want)?;
+                bound.x = Some(x);
+                Some(self.out.buffers.all[x.0].layout)
+            }
+            Kind::Map(map) => Some(self.bind_map(operation, map, &mut bound)?),
+            Kind::Softmax(softmax) => {
+                let dims = dims4(&self.graph.value(operation.x).shape);
+                let by_row = is_flat(dims) && softmax.outer == dims[0] && softmax.inner == 1;
+                bound.x = Some(if by_row {
+                    self.flat(operation.x)?
+                } else {
+                    self.want(operation.x, Want::Dense)?
+                });
+                let readers = self.readers.get(&operation.y).copied().unwrap_or(0);
+                let output = self
+                    .graph
+                    .outputs
+                    .iter()
+                    .position(|&value| value == operation.y);
+                if let (Some(idx), 1) = (output, readers) {
+                    let step = self.step();
+                    let holder = Holder::Output(idx);
+                    let y =
+                        self.out
+                            .buffers
+                            .add(self.graph, operation.y, Layout::Nchw, holder, step);
+                    bound.y = Some(y);
+                    None
+                } else if by_row {
+                    Some(Layout::Flat)
+                } else {
+                    Some(Layout::Nchw)
+                }
+            }
+            Kind::Alias => {
+                self.alias(operation)?;
+                return Ok(None);
+            }
+        };
+        let step = self.step();
+        if let Some(layout) = output {
+            let dims = dims4(&self.graph.value(operation.y).shape);
+            let layout = if is_flat(dims) && !self.is_dense_softmax(operation) {
+                Layout::Flat
+            } else {
+                layout
+            };
+            let y = self
+                .out
+                .buffers
+                .add(self.graph, operation.y, layout, Holder::Arena, step);
+            self.out.buffers.all[y.0].exact = matches!(operation.kind, Kind::Softmax(_));
+            bound.y = Some(y);
+        }
+        let reads = [bound.x, bound.residual, bound.scale];
+        for id in reads
+            .into_iter()
+            .chain(bound.operands.iter().copied())
+            .flatten()
+        {
+            self.out.buffers.read(id, step);
+        }
+        Ok(Some(bound))
+    }
+
+    fn is_dense_softmax(&self, operation: &Operation) -> bool {
+        let dims = dims4(&self.graph.value(operation.x).shape);
+        match &operation.kind {
+            Kind::Softmax(softmax) => softmax.outer != dims[0] || softmax.inner != 1,
+            _ => false,
+        }
+    }
+
+    /// Binds all but the output; returns the output's layout, or `None` if only means are wanted.
+    fn bind_conv(
+        &mut self,
+        operation: &Operation,
+        conv: &Conv,
+        mapping: &Mapping,
+        bound: &mut Bound,
+    ) -> Result<Option<Layout>, AssembleError> {
+        let layout = |name: &'static str| {
+            mapping
+                .word(name)
+                .and_then(|word| word.parse::<Layout>().ok())
+                .ok_or(AssembleError::Layout {
+                    subgraph: operation.subgraph,
+                    parameter: name,
+                })
+        };
+        let (layout_in, layout_out) = (layout("layout_in")?, layout("layout_out")?);
+        let margins = conv_margins(conv, mapping);
+        let x = self.want(operation.x, Want::Layout(layout_in, margins))?;
+        bound.x = Some(x);
+        if let Some(residual) = conv.residual {
+            let lanes = mapping.int("lanes").unwrap_or(1).max(1) as usize;
+            bound.residual = Some(self.want(residual, Want::Vectors(lanes, layout_out))?);
+        }
+        bound.scale = conv.scale.map(|value| self.flat(value)).transpose()?;
+        bound.x_is_exclusive = self.readers.get(&operation.x) == Some(&1)
+            && matches!(self.out.buffers.all[x.0].holder, Holder::Arena);
+        if let Some(pooled) = conv.pooled {
+            let step = self.step();
+            let id = self
+                .out
+                .buffers
+                .add(self.graph, pooled, Layout::Flat, Holder::Arena, step);
+            bound.pooled = Some(id);
+        }
+        Ok(conv.stored.then_some(layout_out))
+    }
+
+    fn bind_map(
+        &mut self,
+        operation: &Operation,
+        map: &Map,
+        bound: &mut Bound,
+    ) -> Result<Layout, AssembleError> {
+        let x = self.want(operation.x, Want::Any)?;
+        let layout = self.out.buffers.all[x.0].layout;
+        bound.x = Some(x);
+        for operand in &map.operands {
+            bound.operands.push(match operand {
+                Operand::Same(value) => {
+                    Some(self.want(*value, Want::Layout(layout, Border::default()))?)
+                }
+                Operand::Channel(value) => Some(self.flat(*value)?),
+                Operand::Constant(_) => None,
+            });
+        }
+        Ok(layout)
+    }
+
+    /// Gives a value the memory of another one.
+    fn alias(&mut self, operation: &Operation) -> Result<(), AssembleError> {
+        let x = self.want(operation.x, Want::Dense)?;
+        let holder = match self.out.buffers.all[x.0].holder {
+            Holder::Input(idx) => Holder::Input(idx),
+            Holder::Same(root) => Holder::Same(root),
+            Holder::Arena | Holder::Output(_) => Holder::Same(x),
+        };
+        let dims = dims4(&self.graph.value(operation.y).shape);
+        let own = matches!(holder, Holder::Same(_));
+        let layout = if own && is_flat(dims) && dims[0] == 1 {
+            Layout::Flat
+        } else {
+            Layout::Nchw
+        };
+        let step = self.step().saturating_sub(1);
+        self.out
+            .buffers
+            .add(self.graph, operation.y, layout, holder, step);
+        Ok(())
+    }
+
+    /// Copies an output of the model to the caller's memory, unless a kernel writes it there.
+    fn publish(&mut self, idx: usize, value: ValueId) -> Result<(), AssembleError> {
+        let written = self
+            .out
+            .buffers
+            .all
+            .iter()
+            .any(|buffer| buffer.value == value && buffer.holder == Holder::Output(idx));
+        if written {
+            return Ok(());
+        }
+        let from = self
+            .out
+            .buffers
+            .home(value)
+            .ok_or_else(|| AssembleError::NoValue {
+                value: self.graph.value(value).name.clone(),
+            })?;
+        let step = self.step();
+        let to = self
+            .out
+            .buffers
+            .add(self.graph, value, Layout::Nchw, Holder::Output(idx), step);
+        self.out.buffers.read(from, step);
+        self.out.steps.push(Planned::Convert { from, to });
+        Ok(())
+    }
+}
+
+fn readers(graph: &Graph, operations: &[Operation]) -> BTreeMap<ValueId, usize> {
+    let mut readers = BTreeMap::new();
+    let mut count = |value: ValueId| *readers.entry(value).or_insert(0) += 1;
+    for operation in operations {
+        count(operation.x);
+        match &operation.kind {
+            Kind::Conv(conv) | Kind::Depthwise(conv) => {
+                conv.residual
+                    .into_iter()
+                    .chain(conv.scale)
+                    .for_each(&mut count);
+            }
+            Kind::Dense(dense) => dense.residual.into_iter().for_each(&mut count),
+            Kind::Map(map) => {
+                for operand in &map.operands {
+                    if let Operand::Same(value) | Operand::Channel(value) = operand {
+                        count(*value);
+                    }
+                }
+            }
+            // What shares the memory may be read at any later time.
+            Kind::Alias => {
+                count(operation.x);
+            }
+            Kind::Pool(_) | Kind::Softmax(_) => {}
+        }
+    }
+    graph.outputs.iter().for_each(|&value| count(value));
+    readers
+}

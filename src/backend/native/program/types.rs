@@ -1,0 +1,104 @@
+//! What assembling gives.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::backend::{IoSpec, TraceSpec};
+use crate::device::Isa;
+use crate::digest::{Digest, Encoder};
+
+/// A whole model, ready to be compiled.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Program {
+    /// Instruction set that it needs.
+    pub isa: Isa,
+    /// CPU features that it needs, as `is_x86_feature_detected!` spells them.
+    pub features: BTreeSet<String>,
+    /// Kernels by name of their function.
+    pub kernels: BTreeMap<String, KernelSource>,
+    /// Calls, in order.
+    pub steps: Vec<Step>,
+    /// Size of the arena, f32 elements.
+    pub arena_len: usize,
+    /// Packed weights of all kernels.
+    pub weights: Vec<f32>,
+    /// Inputs of the model.
+    pub inputs: Vec<IoSpec>,
+    /// Outputs of the model.
+    pub outputs: Vec<IoSpec>,
+}
+
+/// The source of one kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KernelSource {
+    /// Digest of the source.
+    pub digest: Digest,
+    /// A module body that defines the function.
+    pub source: String,
+    /// Types of the function's parameters.
+    pub parameters: Vec<&'static str>,
+    /// Subgraph whose mapping it comes from; `None` for conversions.
+    pub subgraph: Option<usize>,
+}
+
+/// One kernel call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    /// What it is, for people.
+    pub name: String,
+    /// Name of the kernel's function.
+    pub symbol: String,
+    /// Arguments, in order.
+    pub args: Vec<Arg>,
+    /// The subgraph it belongs to; `None` for conversions.
+    pub subgraph: Option<usize>,
+    /// For a conversion, what it converts.
+    pub conversion: Option<String>,
+    /// Values that it completes.
+    pub traces: Vec<TraceSpec>,
+}
+
+/// What a pointer argument points to; offsets in f32 elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arg {
+    /// The arena.
+    Arena(usize),
+    /// The packed weights.
+    Weights(usize),
+    /// An input of the model.
+    Input(usize),
+    /// An output of the model.
+    Output(usize),
+}
+
+impl Program {
+    /// Returns the digest of the code and its arguments; weights do not enter.
+    pub fn code_digest(&self) -> Digest {
+        let mut encoder = Encoder::new("metainfer program v1");
+        encoder.str(self.isa.name());
+        encoder.u64(self.arena_len as u64);
+        encoder.u64(self.steps.len() as u64);
+        for step in &self.steps {
+            encoder.str(&step.symbol);
+            for arg in &step.args {
+                let (kind, offset) = match *arg {
+                    Arg::Arena(offset) => (0, offset),
+                    Arg::Weights(offset) => (1, offset),
+                    Arg::Input(idx) => (2, idx),
+                    Arg::Output(idx) => (3, idx),
+                };
+                encoder.u64(kind);
+                encoder.u64(offset as u64);
+            }
+        }
+        encoder.finish()
+    }
+
+    /// Returns the digest of code and weights.
+    pub fn digest(&self) -> Digest {
+        let mut encoder = Encoder::new("metainfer program and weights v1");
+        encoder.digest(&self.code_digest());
+        let bytes: Vec<u8> = self.weights.iter().flat_map(|w| w.to_le_bytes()).collect();
+        encoder.bytes(&bytes);
+        encoder.finish()
+    }
+}

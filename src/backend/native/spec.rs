@@ -1,0 +1,226 @@
+//! What a subgraph computes, in the terms of the kernels: shapes, strides and epilogues, without
+//! a choice of how.
+
+use serde::Serialize;
+
+use crate::graph::ValueId;
+
+/// A convolution, dense, grouped or depthwise, with what is fused around it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Conv {
+    /// Batch.
+    pub n: usize,
+    /// Groups.
+    pub groups: usize,
+    /// Input channels, height and width.
+    pub input: [usize; 3],
+    /// Output channels, height and width.
+    pub output: [usize; 3],
+    /// Kernel height and width.
+    pub kernel: [usize; 2],
+    /// Strides.
+    pub stride: [usize; 2],
+    /// Dilations.
+    pub dilation: [usize; 2],
+    /// Padding above and to the left; what lies below and to the right follows from the output.
+    pub pad: [usize; 2],
+    /// What is applied to each result.
+    pub epilogue: Vec<Epilogue>,
+    /// Weights `[oc, ic / groups, kh, kw]`.
+    pub weights: Vec<f32>,
+    /// One bias an output channel.
+    pub bias: Vec<f32>,
+    /// The value added or multiplied by an epilogue.
+    pub residual: Option<ValueId>,
+    /// One factor an input channel, applied before.
+    pub scale: Option<ValueId>,
+    /// The mean over height and width of the results, if wanted.
+    pub pooled: Option<ValueId>,
+    /// Whether the results themselves are wanted.
+    pub stored: bool,
+}
+
+/// A fully connected layer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Dense {
+    /// Rows.
+    pub n: usize,
+    /// Inputs of each row.
+    pub k: usize,
+    /// Outputs of each row.
+    pub m: usize,
+    /// What is applied to each result.
+    pub epilogue: Vec<Epilogue>,
+    /// Weights `[m, k]`.
+    pub weights: Vec<f32>,
+    /// One bias an output.
+    pub bias: Vec<f32>,
+    /// The value added or multiplied by an epilogue.
+    pub residual: Option<ValueId>,
+}
+
+/// Max or average pooling.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pool {
+    /// Whether it averages; else it takes the maximum.
+    pub average: bool,
+    /// Whether padding counts in the average.
+    pub count_pad: bool,
+    /// Kernel height and width.
+    pub kernel: [usize; 2],
+    /// Strides.
+    pub stride: [usize; 2],
+    /// Dilations.
+    pub dilation: [usize; 2],
+    /// Padding above, left, below, right.
+    pub pad: [usize; 4],
+    /// What is applied to each result.
+    pub epilogue: Vec<Epilogue>,
+}
+
+/// A chain of elementwise operators.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Map {
+    /// The operators in order.
+    pub chain: Vec<MapStep>,
+    /// Their other operands.
+    pub operands: Vec<Operand>,
+}
+
+/// One elementwise operator.
+#[derive(Debug, Clone, PartialEq)]
+pub enum MapStep {
+    /// One operand.
+    Unary(Epilogue),
+    /// `op` is `add`, `sub`, `rsub`, `mul`, `div`, `rdiv`, `max` or `min`; `r…` swaps the sides.
+    Binary {
+        /// The operator.
+        op: &'static str,
+        /// Index into [`Map::operands`].
+        operand: usize,
+    },
+}
+
+/// The other operand of an elementwise operator.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Operand {
+    /// A value of the same extents.
+    Same(ValueId),
+    /// A value with one number a channel.
+    Channel(ValueId),
+    /// Constant numbers, one a channel.
+    Constant(Vec<f32>),
+}
+
+/// Softmax over one axis of a row-major value.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Softmax {
+    /// Product of the extents before the axis.
+    pub outer: usize,
+    /// Extent of the axis.
+    pub axis: usize,
+    /// Product of the extents after the axis.
+    pub inner: usize,
+}
+
+/// What is applied to a vector of results; fields are f32 literals.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[expect(
+    missing_docs,
+    reason = "the names are ONNX's and the formulas stand in epilogue.j2"
+)]
+pub enum Epilogue {
+    Relu,
+    LeakyRelu { alpha: String },
+    Clip { low: String, high: String },
+    HardSigmoid { alpha: String, beta: String },
+    HardSwish,
+    Sigmoid,
+    Silu,
+    Tanh,
+    Exp,
+    Neg,
+    GeluErf,
+    GeluTanh,
+    Elu { alpha: String },
+    AddConst { value: String },
+    MulConst { value: String },
+    RsubConst { value: String },
+    DivConst { value: String },
+    RdivConst { value: String },
+    AddTensor,
+    MulTensor,
+}
+
+/// What one step of a program computes.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Kind {
+    /// A convolution that mixes channels.
+    Conv(Conv),
+    /// A convolution with one input channel a group and one output channel.
+    Depthwise(Conv),
+    /// A fully connected layer.
+    Dense(Dense),
+    /// Pooling.
+    Pool(Pool),
+    /// Elementwise operators.
+    Map(Map),
+    /// Softmax.
+    Softmax(Softmax),
+    /// The same numbers in the same order under another shape.
+    Alias,
+}
+
+/// One operation of a lowered subgraph.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Operation {
+    /// The subgraph it belongs to, an index into the partition.
+    pub subgraph: usize,
+    /// What it is, for people.
+    pub name: String,
+    /// What it computes.
+    pub kind: Kind,
+    /// Its main input.
+    pub x: ValueId,
+    /// Its main output.
+    pub y: ValueId,
+}
+
+/// Writes a number as a Rust f32 literal that reads back the same.
+pub fn literal(value: f32) -> String {
+    if value == f32::INFINITY {
+        "f32::INFINITY".to_owned()
+    } else if value == f32::NEG_INFINITY {
+        "f32::NEG_INFINITY".to_owned()
+    } else if value.is_nan() {
+        "f32::NAN".to_owned()
+    } else {
+        format!("{value:?}f32")
+    }
+}
+
+impl Conv {
+    /// Returns the zero rows and columns that the input needs around it: above, left, below and
+    /// right.
+    pub fn margins(&self) -> [usize; 4] {
+        let reach = |axis: usize| {
+            let last = (self.output[axis + 1] - 1) * self.stride[axis]
+                + (self.kernel[axis] - 1) * self.dilation[axis];
+            (last + 1).saturating_sub(self.input[axis + 1] + self.pad[axis])
+        };
+        [self.pad[0], self.pad[1], reach(0), reach(1)]
+    }
+
+    /// Returns whether each group has one input channel and one output channel.
+    pub fn is_depthwise(&self) -> bool {
+        self.groups > 1 && self.groups == self.input[0] && self.groups == self.output[0]
+    }
+
+    /// Returns the multiply-adds of one run.
+    pub fn macs(&self) -> u64 {
+        let [oc, oh, ow] = self.output;
+        let per_output = self.input[0] / self.groups * self.kernel[0] * self.kernel[1];
+        (self.n * oc * oh * ow * per_output) as u64
+    }
+}

@@ -1,0 +1,720 @@
+//! Kernels against a plain interpreter, over edge shapes, on every instruction set that runs here.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::build::{Builder, Toolchain};
+use super::kernels::KernelCtx;
+use super::layout::dims4;
+use super::program::{AssembleError, Choice, Program, assemble};
+use super::render::Renderer;
+use super::spec::{Conv, Dense, Epilogue, Kind, Map, MapStep, Operand, Operation, Pool, Softmax};
+use crate::backend::Artifact;
+use crate::device::Isa;
+use crate::graph::{DType, Graph, Shape, Value, ValueId};
+use crate::space::{Candidate, Mapping};
+
+/// A graph of independent operations, each with inputs and an output of its own.
+struct Bench {
+    graph: Graph,
+    operations: Vec<Operation>,
+    candidates: Vec<Candidate>,
+    expected: Vec<(ValueId, Vec<f32>)>,
+    data: BTreeMap<ValueId, Vec<f32>>,
+    rng: ChaCha8Rng,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self {
+            graph: Graph {
+                name: "bench".to_owned(),
+                opset: 17,
+                values: Vec::new(),
+                nodes: Vec::new(),
+                inputs: Vec::new(),
+                outputs: Vec::new(),
+            },
+            operations: Vec::new(),
+            candidates: Vec::new(),
+            expected: Vec::new(),
+            data: BTreeMap::new(),
+            rng: ChaCha8Rng::seed_from_u64(7),
+        }
+    }
+
+    fn numbers(&mut self, n: usize) -> Vec<f32> {
+        (0..n).map(|_| self.rng.random_range(-1.0..1.0)).collect()
+    }
+
+    fn value(&mut self, shape: impl Into<Shape>) -> ValueId {
+        let id = ValueId(self.graph.values.len());
+        let shape = shape.into();
+        self.graph.values.push(Value {
+            name: format!("v{}", id.0),
+            dtype: DType::F32,
+            shape,
+            data: None,
+        });
+        id
+    }
+
+    fn input(&mut self, shape: impl Into<Shape>) -> ValueId {
+        let id = self.value(shape);
+        let n = self.graph.value(id).shape.len();
+        let data = self.numbers(n);
+        self.data.insert(id, data);
+        self.graph.inputs.push(id);
+        id
+    }
+
+    fn output(&mut self, id: ValueId, expected: Vec<f32>) {
+        self.graph.outputs.push(id);
+        self.expected.push((id, expected));
+    }
+
+    fn push(&mut self, kind: Kind, x: ValueId, y: ValueId, mapping: Mapping) {
+        let subgraph = self.candidates.len();
+        self.candidates.push(Candidate {
+            mapping,
+            ..Candidate::default()
+        });
+        self.operations.push(Operation {
+            subgraph,
+            name: "test".to_owned(),
+            kind,
+            x,
+            y,
+        });
+    }
+
+    /// Adds a convolution with random weights, and what it must give.
+    fn conv(&mut self, mut conv: Conv, mapping: &Mapping) {
+        let [ic, ih, iw] = conv.input;
+        let [oc, oh, ow] = conv.output;
+        conv.weights = self.numbers(oc * ic / conv.groups * conv.kernel[0] * conv.kernel[1]);
+        conv.bias = self.numbers(oc);
+        let x = self.input([conv.n, ic, ih, iw]);
+        let y = self.value([conv.n, oc, oh, ow]);
+        conv.residual = conv.residual.map(|_| self.input([conv.n, oc, oh, ow]));
+        conv.scale = conv.scale.map(|_| self.input([conv.n, ic, 1, 1]));
+        conv.pooled = conv.pooled.map(|_| self.value([conv.n, oc, 1, 1]));
+        let results = interpret(&conv, &self.data, x);
+        if let Some(pooled) = conv.pooled {
+            let plane = oh * ow;
+            let means = results
+                .chunks(plane)
+                .map(|c| c.iter().sum::<f32>() / plane as f32);
+            let means = means.collect();
+            self.output(pooled, means);
+        }
+        if conv.stored {
+            self.output(y, results);
+        }
+        let kind = if conv.is_depthwise() && conv.scale.is_none() {
+            Kind::Depthwise(conv)
+        } else {
+            Kind::Conv(conv)
+        };
+        self.push(kind, x, y, mapping.clone());
+    }
+
+    fn assemble(&self, isa: Isa) -> Result<Program, AssembleError> {
+        let renderer = Renderer::new(&BTreeMap::new()).unwrap();
+        let ctx = KernelCtx {
+            renderer: &renderer,
+            isa,
+        };
+        assemble(
+            ctx,
+            &self.graph,
+            &self.operations,
+            &Choice(&self.candidates),
+        )
+    }
+
+    /// Builds and runs the program twice, and compares every output both times: the second run
+    /// finds the arena as the first left it.
+    fn check(&self, isa: Isa) {
+        let program = self.assemble(isa).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let toolchain = Toolchain::discover(&PathBuf::from("rustc")).unwrap();
+        let builder = Builder::open(toolchain, dir.path(), 1, Duration::from_mins(5)).unwrap();
+        builder.compile(&program, 2).unwrap().unwrap();
+        let artifact = builder.link(&program).unwrap().unwrap();
+        for outputs in run_twice(&program, &artifact, self) {
+            for ((value, expected), actual) in self.expected.iter().zip(outputs) {
+                let index = self.operations.iter().position(|o| o.y == *value);
+                let what =
+                    index.map(|i| (&self.candidates[i].mapping, self.operations[i].name.clone()));
+                let error = distance(&actual, expected);
+                assert!(error < 1e-5, "{isa}: error {error} in {what:?}");
+            }
+        }
+    }
+}
+
+fn distance(actual: &[f32], expected: &[f32]) -> f64 {
+    let square = |v: f32| f64::from(v) * f64::from(v);
+    let difference: f64 = actual
+        .iter()
+        .zip(expected)
+        .map(|(a, e)| square(a - e))
+        .sum();
+    let norm: f64 = expected.iter().map(|&e| square(e)).sum();
+    if difference.is_nan() {
+        f64::INFINITY
+    } else {
+        (difference / norm.max(1e-30)).sqrt()
+    }
+}
+
+#[expect(unsafe_code, reason = "runs the built kernels")]
+fn run_twice(program: &Program, artifact: &Artifact, bench: &Bench) -> Vec<Vec<Vec<f32>>> {
+    type Steps = unsafe extern "C" fn(
+        *const *const f32,
+        *const *mut f32,
+        *mut f32,
+        *const f32,
+        usize,
+        usize,
+        *mut u64,
+    );
+    // Guards around the arena show writes outside of it.
+    const GUARD: usize = 64;
+    let mut arena = vec![0f32; program.arena_len + 2 * GUARD];
+    arena[..GUARD].fill(777.0);
+    arena[program.arena_len + GUARD..].fill(777.0);
+    let inputs: Vec<*const f32> = bench
+        .graph
+        .inputs
+        .iter()
+        .map(|id| bench.data[id].as_ptr())
+        .collect();
+    let mut runs = Vec::new();
+    for _ in 0..2 {
+        let mut outputs: Vec<Vec<f32>> = bench
+            .expected
+            .iter()
+            .map(|(_, data)| vec![f32::NAN; data.len()])
+            .collect();
+        let pointers: Vec<*mut f32> = outputs.iter_mut().map(std::vec::Vec::as_mut_ptr).collect();
+        // SAFETY: the library was built from `program`; all buffers have the sizes it states.
+        unsafe {
+            let library = libloading::Library::new(&artifact.library).unwrap();
+            let steps = library.get::<Steps>(b"metainfer_steps").unwrap();
+            steps(
+                inputs.as_ptr(),
+                pointers.as_ptr(),
+                arena.as_mut_ptr().add(GUARD),
+                program.weights.as_ptr(),
+                0,
+                program.steps.len(),
+                std::ptr::null_mut(),
+            );
+        }
+        assert!(
+            arena[..GUARD]
+                .iter()
+                .all(|&v| v.to_bits() == 777f32.to_bits()),
+            "wrote before the arena"
+        );
+        assert!(
+            arena[program.arena_len + GUARD..]
+                .iter()
+                .all(|&v| v.to_bits() == 777f32.to_bits()),
+            "wrote beyond"
+        );
+        runs.push(outputs);
+    }
+    runs
+}
+
+/// A convolution by its definition.
+fn interpret(conv: &Conv, data: &BTreeMap<ValueId, Vec<f32>>, x: ValueId) -> Vec<f32> {
+    let (x, [ic, ih, iw], [oc, oh, ow]) = (&data[&x], conv.input, conv.output);
+    let [kh, kw] = conv.kernel;
+    let (gi, go) = (ic / conv.groups, oc / conv.groups);
+    let mut y = Vec::new();
+    for n in 0..conv.n {
+        for o in 0..oc {
+            for (py, px) in (0..oh).flat_map(|py| (0..ow).map(move |px| (py, px))) {
+                let mut sum = f64::from(conv.bias[o]);
+                for (i, ky, kx) in (0..gi)
+                    .flat_map(|i| (0..kh).flat_map(move |ky| (0..kw).map(move |kx| (i, ky, kx))))
+                {
+                    let sy =
+                        (py * conv.stride[0] + ky * conv.dilation[0]).wrapping_sub(conv.pad[0]);
+                    let sx =
+                        (px * conv.stride[1] + kx * conv.dilation[1]).wrapping_sub(conv.pad[1]);
+                    if sy < ih && sx < iw {
+                        let channel = o / go * gi + i;
+                        let factor = conv.scale.map_or(1.0, |s| data[&s][n * ic + channel]);
+                        let value = x[((n * ic + channel) * ih + sy) * iw + sx] * factor;
+                        let weight = conv.weights[((o * gi + i) * kh + ky) * kw + kx];
+                        sum += f64::from(value) * f64::from(weight);
+                    }
+                }
+                let residual = conv.residual.map(|r| data[&r][y.len()]);
+                y.push(
+                    conv.epilogue
+                        .iter()
+                        .fold(sum as f32, |v, e| apply(e, v, residual)),
+                );
+            }
+        }
+    }
+    y
+}
+
+fn apply(step: &Epilogue, v: f32, residual: Option<f32>) -> f32 {
+    let number = |text: &str| text.trim_end_matches("f32").parse::<f32>().unwrap();
+    match step {
+        Epilogue::Relu => v.max(0.0),
+        Epilogue::LeakyRelu { alpha } => {
+            if v < 0.0 {
+                v * number(alpha)
+            } else {
+                v
+            }
+        }
+        Epilogue::Clip { low, high } => v.clamp(number(low), number(high)),
+        Epilogue::HardSigmoid { alpha, beta } => (v * number(alpha) + number(beta)).clamp(0.0, 1.0),
+        Epilogue::HardSwish => v * (v / 6.0 + 0.5).clamp(0.0, 1.0),
+        Epilogue::Sigmoid => 1.0 / (1.0 + (-v).exp()),
+        Epilogue::Silu => v / (1.0 + (-v).exp()),
+        Epilogue::Tanh => v.tanh(),
+        Epilogue::Exp => v.exp(),
+        Epilogue::Neg => -v,
+        Epilogue::GeluErf => {
+            // erf by its series; converges well for the arguments of these tests.
+            let x = f64::from(v) / std::f64::consts::SQRT_2;
+            let mut term = x;
+            let mut sum = x;
+            for n in 1..60 {
+                term *= -x * x / f64::from(n);
+                sum += term / f64::from(2 * n + 1);
+            }
+            (f64::from(v) * 0.5 * (1.0 + sum * std::f64::consts::FRAC_2_SQRT_PI)) as f32
+        }
+        Epilogue::GeluTanh => 0.5 * v * (1.0 + (0.797_884_6 * (v + 0.044_715 * v * v * v)).tanh()),
+        Epilogue::Elu { alpha } => {
+            if v < 0.0 {
+                number(alpha) * v.exp_m1()
+            } else {
+                v
+            }
+        }
+        Epilogue::AddConst { value } => v + number(value),
+        Epilogue::MulConst { value } => v * number(value),
+        Epilogue::RsubConst { value } => number(value) - v,
+        Epilogue::DivConst { value } => v / number(value),
+        Epilogue::RdivConst { value } => number(value) / v,
+        Epilogue::AddTensor => v + residual.unwrap(),
+        Epilogue::MulTensor => v * residual.unwrap(),
+    }
+}
+
+fn base(input: [usize; 3], oc: usize, kernel: usize, stride: usize, pad: usize) -> Conv {
+    let out = |n: usize| (n + 2 * pad - kernel) / stride + 1;
+    Conv {
+        n: 1,
+        groups: 1,
+        input,
+        output: [oc, out(input[1]), out(input[2])],
+        kernel: [kernel; 2],
+        stride: [stride; 2],
+        dilation: [1; 2],
+        pad: [pad; 2],
+        epilogue: vec![Epilogue::Relu],
+        weights: Vec::new(),
+        bias: Vec::new(),
+        residual: None,
+        scale: None,
+        pooled: None,
+        stored: true,
+    }
+}
+
+/// Placeholder for "has one"; [`Bench::conv`] makes the value.
+const SOME: Option<ValueId> = Some(ValueId(0));
+
+fn cases() -> Vec<Conv> {
+    let same = |c: Conv| c;
+    vec![
+        same(base([3, 13, 17], 16, 3, 2, 1)),
+        base([16, 7, 7], 32, 1, 1, 0),
+        base([24, 5, 9], 40, 1, 1, 0),
+        base([19, 6, 11], 24, 3, 1, 1),
+        Conv {
+            dilation: [2, 2],
+            pad: [2, 2],
+            ..base([16, 9, 9], 16, 3, 1, 1)
+        },
+        Conv {
+            kernel: [1, 5],
+            pad: [0, 2],
+            output: [8, 4, 12],
+            ..base([8, 4, 12], 8, 3, 1, 1)
+        },
+        Conv {
+            n: 2,
+            residual: SOME,
+            epilogue: vec![Epilogue::AddTensor, Epilogue::Relu],
+            ..base([32, 6, 6], 32, 3, 1, 1)
+        },
+        Conv {
+            scale: SOME,
+            epilogue: vec![Epilogue::HardSwish],
+            ..base([32, 4, 10], 48, 1, 1, 0)
+        },
+        Conv {
+            pooled: SOME,
+            epilogue: vec![Epilogue::HardSwish],
+            ..base([16, 8, 8], 32, 1, 1, 0)
+        },
+        Conv {
+            pooled: SOME,
+            stored: false,
+            ..base([16, 8, 7], 64, 3, 1, 1)
+        },
+        Conv {
+            groups: 4,
+            ..base([64, 7, 7], 64, 3, 1, 1)
+        },
+        Conv {
+            groups: 16,
+            ..base([128, 4, 4], 128, 3, 1, 1)
+        },
+        Conv {
+            groups: 16,
+            ..base([16, 12, 12], 16, 3, 1, 1)
+        },
+        Conv {
+            groups: 40,
+            n: 2,
+            pooled: SOME,
+            ..base([40, 9, 7], 40, 5, 2, 2)
+        },
+        Conv {
+            groups: 24,
+            residual: SOME,
+            epilogue: vec![Epilogue::Silu, Epilogue::AddTensor],
+            ..base([24, 7, 7], 24, 3, 1, 1)
+        },
+        Conv {
+            groups: 32,
+            stored: false,
+            pooled: SOME,
+            ..base([32, 6, 6], 32, 3, 1, 1)
+        },
+    ]
+}
+
+fn random_mapping(rng: &mut ChaCha8Rng, isa: Isa) -> Mapping {
+    fn pick<T: Clone>(rng: &mut ChaCha8Rng, items: &[T]) -> T {
+        items[rng.random_range(0..items.len())].clone()
+    }
+    let lanes: Vec<i64> = super::isa::tables(isa)
+        .iter()
+        .map(|t| t.lanes as i64)
+        .collect();
+    let layouts = ["nchw", "nhwc", "nchw8c", "nchw16c", "nchw32c"];
+    Mapping::default()
+        .with("layout_in", pick(rng, &layouts))
+        .with("layout_out", pick(rng, &layouts[1..]))
+        .with("lanes", pick(rng, &lanes))
+        .with("oc_vectors", pick(rng, &[1i64, 2, 3, 4]))
+        .with("tile_w", pick(rng, &[1i64, 2, 3, 4, 5, 7, 9, 14]))
+        .with("tile_h", pick(rng, &[1i64, 1, 2, 3]))
+        .with("ic_block", pick(rng, &[0i64, 0, 8, 16]))
+        .with("unroll", pick(rng, &[1i64, 2, 3, 4, 8]))
+        .with("order", pick(rng, &["oc", "px", "row"]))
+        .with("taps", pick(rng, &["loop", "kw", "all"]))
+        .with("padding", pick(rng, &["border", "edge"]))
+        .with("scale", pick(rng, &["weights", "input"]))
+        .with("hold", pick(rng, &["weights", "inputs"]))
+}
+
+fn isas() -> Vec<Isa> {
+    let host = crate::device::probe::host().isa;
+    [Isa::Portable, Isa::X86V2, Isa::X86V3, Isa::X86V4, Isa::Neon]
+        .into_iter()
+        .filter(|&isa| host.runs(isa))
+        .collect()
+}
+
+/// Checks `n` random mappings of each case on one instruction set.
+fn check_convolutions(isa: Isa, n: usize) {
+    let mut rng = ChaCha8Rng::seed_from_u64(isa as u64 + 1);
+    let mut bench = Bench::new();
+    let mut refusals = 0;
+    for case in cases() {
+        let mut found = 0;
+        for _ in 0..4000 {
+            if found == n {
+                break;
+            }
+            let mapping = random_mapping(&mut rng, isa);
+            // A mapping that does not apply is refused with a reason, and tried on its own first.
+            let mut alone = Bench::new();
+            alone.conv(case.clone(), &mapping);
+            match alone.assemble(isa) {
+                Ok(_) => {
+                    bench.conv(case.clone(), &mapping);
+                    found += 1;
+                }
+                Err(AssembleError::Kernel { .. }) => refusals += 1,
+                Err(error) => panic!("{error}"),
+            }
+        }
+        assert_eq!(found, n, "{isa} has too few mappings for {case:?}");
+    }
+    assert!(
+        refusals > 0,
+        "random mappings include some that do not apply"
+    );
+    bench.check(isa);
+}
+
+#[test]
+fn convolutions_agree_with_the_definition_on_every_instruction_set() {
+    for isa in isas() {
+        check_convolutions(isa, 2);
+    }
+}
+
+#[test]
+fn every_epilogue_agrees_with_its_formula() {
+    let literal = |v: f32| super::spec::literal(v);
+    let steps = vec![
+        Epilogue::LeakyRelu {
+            alpha: literal(0.1),
+        },
+        Epilogue::Clip {
+            low: literal(-0.25),
+            high: literal(0.75),
+        },
+        Epilogue::HardSigmoid {
+            alpha: literal(0.2),
+            beta: literal(0.5),
+        },
+        Epilogue::HardSwish,
+        Epilogue::Sigmoid,
+        Epilogue::Silu,
+        Epilogue::Tanh,
+        Epilogue::Exp,
+        Epilogue::Neg,
+        Epilogue::GeluErf,
+        Epilogue::GeluTanh,
+        Epilogue::Elu {
+            alpha: literal(1.5),
+        },
+        Epilogue::AddConst {
+            value: literal(0.3),
+        },
+        Epilogue::MulConst {
+            value: literal(-2.0),
+        },
+        Epilogue::RsubConst {
+            value: literal(1.0),
+        },
+        Epilogue::DivConst {
+            value: literal(3.0),
+        },
+        Epilogue::RdivConst {
+            value: literal(5.0),
+        },
+        Epilogue::MulTensor,
+    ];
+    for isa in isas() {
+        let lanes = super::isa::widest(isa).lanes as i64;
+        let mapping = Mapping::default()
+            .with("layout_in", "nhwc")
+            .with("layout_out", "nchw16c")
+            .with("lanes", lanes)
+            .with("oc_vectors", 1i64)
+            .with("tile_w", 3i64)
+            .with("tile_h", 1i64)
+            .with("ic_block", 0i64)
+            .with("unroll", 1i64);
+        let mut bench = Bench::new();
+        for step in &steps {
+            let needs_residual = matches!(step, Epilogue::MulTensor);
+            let conv = Conv {
+                epilogue: vec![step.clone()],
+                residual: needs_residual.then_some(ValueId(0)),
+                ..base([5, 4, 6], 16, 1, 1, 0)
+            };
+            bench.conv(conv, &mapping);
+        }
+        bench.check(isa);
+    }
+}
+
+#[test]
+fn other_kernels_agree_with_their_definitions() {
+    for isa in isas() {
+        let lanes = super::isa::widest(isa).lanes as i64;
+        let mut bench = Bench::new();
+        for (n, k, m, unroll) in [(1, 37, 10, 4i64), (3, 64, 48, 1), (1, 1, 1, 2)] {
+            dense(
+                &mut bench,
+                n,
+                k,
+                m,
+                &Mapping::default()
+                    .with("lanes", lanes)
+                    .with("oc_vectors", 1i64)
+                    .with("unroll", unroll),
+            );
+        }
+        for average in [false, true] {
+            for count_pad in [false, true] {
+                pool(&mut bench, average, count_pad);
+            }
+        }
+        softmax(
+            &mut bench,
+            [4, 10],
+            Softmax {
+                outer: 4,
+                axis: 10,
+                inner: 1,
+            },
+        );
+        softmax(
+            &mut bench,
+            [2, 5, 3, 3],
+            Softmax {
+                outer: 2,
+                axis: 5,
+                inner: 9,
+            },
+        );
+        map(&mut bench);
+        bench.check(isa);
+    }
+}
+
+fn dense(bench: &mut Bench, n: usize, k: usize, m: usize, mapping: &Mapping) {
+    let x = bench.input([n, k]);
+    let y = bench.value([n, m]);
+    let (weights, bias) = (bench.numbers(m * k), bench.numbers(m));
+    let row = |row: &[f32], o: usize| {
+        let sum: f32 = row.iter().zip(&weights[o * k..]).map(|(a, b)| a * b).sum();
+        sum + bias[o]
+    };
+    let expected = bench.data[&x]
+        .chunks(k)
+        .flat_map(|r| (0..m).map(move |o| (r, o)));
+    let expected = expected.map(|(r, o)| row(r, o)).collect();
+    bench.output(y, expected);
+    let dense = Dense {
+        n,
+        k,
+        m,
+        epilogue: Vec::new(),
+        weights,
+        bias,
+        residual: None,
+    };
+    bench.push(Kind::Dense(dense), x, y, mapping.clone());
+}
+
+fn pool(bench: &mut Bench, average: bool, count_pad: bool) {
+    let (c, h, w) = (9, 7, 6);
+    let x = bench.input([1, c, h, w]);
+    let y = bench.value([1, c, 4, 3]);
+    let mut expected = Vec::new();
+    for (channel, py, px) in
+        (0..c).flat_map(|c| (0..4).flat_map(move |y| (0..3).map(move |x| (c, y, x))))
+    {
+        let mut taps = Vec::new();
+        for (ky, kx) in (0..3).flat_map(|y| (0..3).map(move |x| (y, x))) {
+            let (sy, sx) = (
+                (py * 2 + ky as usize).wrapping_sub(1),
+                (px * 2 + kx as usize).wrapping_sub(1),
+            );
+            if sy < h && sx < w {
+                taps.push(bench.data[&x][(channel * h + sy) * w + sx]);
+            }
+        }
+        let count = if count_pad { 9.0 } else { taps.len() as f32 };
+        expected.push(if average {
+            taps.iter().sum::<f32>() / count
+        } else {
+            taps.iter().copied().fold(f32::NEG_INFINITY, f32::max)
+        });
+    }
+    bench.output(y, expected);
+    let pool = Pool {
+        average,
+        count_pad,
+        kernel: [3, 3],
+        stride: [2, 2],
+        dilation: [1, 1],
+        pad: [1, 1, 1, 1],
+        epilogue: Vec::new(),
+    };
+    bench.push(Kind::Pool(pool), x, y, Mapping::default());
+}
+
+fn softmax<const N: usize>(bench: &mut Bench, shape: [usize; N], softmax: Softmax) {
+    let x = bench.input(shape);
+    let y = bench.value(shape);
+    let data = bench.data[&x].clone();
+    let mut expected = vec![0.0; data.len()];
+    for (o, i) in (0..softmax.outer).flat_map(|o| (0..softmax.inner).map(move |i| (o, i))) {
+        let at = |k: usize| (o * softmax.axis + k) * softmax.inner + i;
+        let sum: f32 = (0..softmax.axis).map(|k| data[at(k)].exp()).sum();
+        (0..softmax.axis).for_each(|k| expected[at(k)] = data[at(k)].exp() / sum);
+    }
+    bench.output(y, expected);
+    bench.push(Kind::Softmax(softmax), x, y, Mapping::default());
+}
+
+fn map(bench: &mut Bench) {
+    let shape = [1, 5, 3, 7];
+    let (x, same, channel) = (
+        bench.input(shape),
+        bench.input(shape),
+        bench.input([1, 5, 1, 1]),
+    );
+    let y = bench.value(shape);
+    let constants = bench.numbers(5);
+    let expected = bench.data[&x].iter().enumerate().map(|(i, v)| {
+        let c = i / 21;
+        (bench.data[&same][i] - v) * bench.data[&channel][c] + constants[c]
+    });
+    let expected = expected.map(|v| v.max(0.0)).collect();
+    bench.output(y, expected);
+    let map = Map {
+        chain: vec![
+            MapStep::Binary {
+                op: "rsub",
+                operand: 0,
+            },
+            MapStep::Binary {
+                op: "mul",
+                operand: 1,
+            },
+            MapStep::Binary {
+                op: "add",
+                operand: 2,
+            },
+            MapStep::Unary(Epilogue::Relu),
+        ],
+        operands: vec![
+            Operand::Same(same),
+            Operand::Channel(channel),
+            Operand::Constant(constants),
+        ],
+    };
+    assert_eq!(dims4(&bench.graph.value(x).shape), shape);
+    bench.push(Kind::Map(map), x, y, Mapping::default());
+}
