@@ -49,6 +49,13 @@ pub enum Event<'a> {
         /// Whether it replaces the incumbent.
         accepted: bool,
     },
+    /// Another process holds a lock that the run needs; it waits.
+    LockAwaited {
+        /// Lock file.
+        path: &'a str,
+        /// Who holds it, if that is known.
+        holder: Option<&'a str>,
+    },
     /// Something went wrong that the run survives, and that the user should know.
     Warning {
         /// Stable code, e.g. `baseline-drift`.

@@ -1,0 +1,166 @@
+//! The one error of the command line, and how every other error becomes one.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use super::ExitCode;
+use crate::config::{EditError, SettingsError};
+use crate::device::ProfileError;
+use crate::lock::LockError;
+
+/// What kind of failure: it decides the exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The command line is wrong.
+    Usage,
+    /// The command could not finish.
+    Failed,
+}
+
+/// A failure as the user gets to see it: a sentence, its causes, and what to do.
+#[derive(Debug)]
+pub struct Error {
+    /// Decides the exit code.
+    pub kind: Kind,
+    /// What went wrong, with its causes.
+    pub source: Box<dyn StdError + Send + Sync>,
+    /// What to try next, each a command or a key.
+    pub help: Vec<String>,
+}
+
+impl Error {
+    /// Builds an error of the command line.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::new(Kind::Usage, message.into())
+    }
+
+    /// Builds an error that ends the command.
+    pub fn failed(source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self::new(Kind::Failed, source)
+    }
+
+    /// Adds a line of help.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help.push(help.into());
+        self
+    }
+
+    /// Says what was being done when the error came up.
+    #[must_use]
+    pub fn context(mut self, doing: impl Into<String>) -> Self {
+        self.source = Box::new(Context {
+            doing: doing.into(),
+            source: self.source,
+        });
+        self
+    }
+
+    /// Returns the exit code.
+    pub fn exit_code(&self) -> ExitCode {
+        match self.kind {
+            Kind::Usage => ExitCode::Usage,
+            Kind::Failed => ExitCode::Failed,
+        }
+    }
+
+    fn new(kind: Kind, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self {
+            kind,
+            source: source.into(),
+            help: Vec::new(),
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.source.fmt(f)
+    }
+}
+
+/// A sentence laid over a cause.
+#[derive(Debug, thiserror::Error)]
+#[error("{doing}")]
+struct Context {
+    doing: String,
+    source: Box<dyn StdError + Send + Sync>,
+}
+
+/// A file that cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read `{}`", path.display())]
+pub(crate) struct ReadError {
+    path: PathBuf,
+    source: std::io::Error,
+}
+
+/// Reads a text file; `None` if there is none.
+pub(crate) fn read_text(path: &Path) -> Result<Option<String>, ReadError> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(ReadError {
+            path: path.to_owned(),
+            source,
+        }),
+    }
+}
+
+impl From<ReadError> for Error {
+    fn from(error: ReadError) -> Self {
+        Self::failed(error)
+    }
+}
+
+impl From<SettingsError> for Error {
+    fn from(error: SettingsError) -> Self {
+        let help = match &error {
+            SettingsError::Duplicate { what, .. } => {
+                format!("rename one: `name` of its `[[{what}]]`")
+            }
+            SettingsError::NoFile { .. } => "add `path = \"….onnx\"`, or set `model-dir`".to_owned(),
+            SettingsError::FileName { .. } => {
+                "rename the file, or add a `[[model]]` with its `path` and a `name`".to_owned()
+            }
+            SettingsError::Disagreement { first, .. } => {
+                format!("select one with `-p {first}`, or move the key to the workspace")
+            }
+        };
+        Self::failed(error).help(help)
+    }
+}
+
+impl From<LockError> for Error {
+    fn from(error: LockError) -> Self {
+        let help = error.help();
+        Self::failed(error).help(help)
+    }
+}
+
+impl From<ProfileError> for Error {
+    fn from(error: ProfileError) -> Self {
+        Self::failed(error).help("`templates/devices/x86-64-v3.toml` shows every key")
+    }
+}
+
+impl From<EditError> for Error {
+    fn from(error: EditError) -> Self {
+        Self::failed(error).help("add the models by hand")
+    }
+}
+
+impl From<cargo_metadata::Error> for Error {
+    fn from(error: cargo_metadata::Error) -> Self {
+        let cause = match error {
+            cargo_metadata::Error::CargoMetadata { stderr } => {
+                stderr.trim().trim_start_matches("error: ").to_owned()
+            }
+            other => other.to_string(),
+        };
+        Self::failed(cause)
+            .context("cannot read the Cargo workspace")
+            .help("run inside a Cargo package, or pass --manifest-path PATH")
+    }
+}
