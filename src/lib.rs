@@ -25,7 +25,9 @@
 //! 0  graph  space  device  label  digest  fsx              vocabulary
 //! ```
 
+pub mod adapt;
 pub mod backend;
+pub mod cli;
 pub mod config;
 pub mod deploy;
 pub mod device;
@@ -37,5 +39,6 @@ pub mod label;
 pub mod lock;
 pub mod measure;
 pub mod onnx;
+pub mod report;
 pub mod space;
 pub mod store;

@@ -38,9 +38,16 @@ pub(crate) struct Cli {
 
 /// Flags of every command.
 #[derive(Debug, Clone, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Global {
     /// No status lines and no progress; answers, errors and exit codes stay
-    #[arg(short, long, global = true, conflicts_with = "verbose", help_heading = "Output")]
+    #[arg(
+        short,
+        long,
+        global = true,
+        conflicts_with = "verbose",
+        help_heading = "Output"
+    )]
     pub(crate) quiet: bool,
     /// Say more; twice, even more
     #[arg(short, long, global = true, action = ArgAction::Count, help_heading = "Output")]
@@ -61,11 +68,22 @@ pub(crate) struct Global {
     #[arg(long, global = true, value_name = "KEY=VALUE", help_heading = "Output")]
     pub(crate) config: Vec<String>,
     /// Features that may still change; `-Z help` lists them
-    #[arg(short = 'Z', global = true, value_name = "FLAG", help_heading = "Output")]
+    #[arg(
+        short = 'Z',
+        global = true,
+        value_name = "FLAG",
+        help_heading = "Output"
+    )]
     pub(crate) unstable: Vec<String>,
 
     /// Configuration of these packages only, beside the workspace's
-    #[arg(short, long, global = true, value_name = "SPEC", help_heading = "Package selection")]
+    #[arg(
+        short,
+        long,
+        global = true,
+        value_name = "SPEC",
+        help_heading = "Package selection"
+    )]
     pub(crate) package: Vec<String>,
     /// Configuration of all packages (the default)
     #[arg(long, global = true, help_heading = "Package selection")]
@@ -130,10 +148,5 @@ impl Global {
 
     pub(crate) fn is_offline(&self) -> bool {
         self.offline || self.frozen
-    }
-
-    /// Returns whether only part of the workspace is looked at.
-    pub(crate) fn selects_packages(&self) -> bool {
-        !self.package.is_empty() || !self.exclude.is_empty()
     }
 }

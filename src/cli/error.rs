@@ -2,11 +2,13 @@
 
 use std::error::Error as StdError;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::ExitCode;
+use super::env::VariableError;
 use crate::config::{EditError, SettingsError};
 use crate::device::ProfileError;
+use crate::fsx::{self, FsError, FsErrorKind};
 use crate::lock::LockError;
 
 /// What kind of failure: it decides the exit code.
@@ -88,29 +90,29 @@ struct Context {
     source: Box<dyn StdError + Send + Sync>,
 }
 
-/// A file that cannot be read.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot read `{}`", path.display())]
-pub(crate) struct ReadError {
-    path: PathBuf,
-    source: std::io::Error,
-}
-
 /// Reads a text file; `None` if there is none.
-pub(crate) fn read_text(path: &Path) -> Result<Option<String>, ReadError> {
-    match std::fs::read_to_string(path) {
+pub(crate) fn read_text(path: &Path) -> Result<Option<String>, FsError> {
+    match fsx::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(ReadError {
-            path: path.to_owned(),
-            source,
-        }),
+        Err(error) if error.kind == FsErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
-impl From<ReadError> for Error {
-    fn from(error: ReadError) -> Self {
-        Self::failed(error)
+impl From<FsError> for Error {
+    fn from(error: FsError) -> Self {
+        let help = error.help();
+        let error = Self::failed(error);
+        match help {
+            Some(help) => error.help(help),
+            None => error,
+        }
+    }
+}
+
+impl From<VariableError> for Error {
+    fn from(error: VariableError) -> Self {
+        Self::new(Kind::Usage, error)
     }
 }
 
@@ -120,7 +122,9 @@ impl From<SettingsError> for Error {
             SettingsError::Duplicate { what, .. } => {
                 format!("rename one: `name` of its `[[{what}]]`")
             }
-            SettingsError::NoFile { .. } => "add `path = \"….onnx\"`, or set `model-dir`".to_owned(),
+            SettingsError::NoFile { .. } => {
+                "add `path = \"….onnx\"`, or set `model-dir`".to_owned()
+            }
             SettingsError::FileName { .. } => {
                 "rename the file, or add a `[[model]]` with its `path` and a `name`".to_owned()
             }

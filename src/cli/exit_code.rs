@@ -18,7 +18,7 @@ pub enum ExitCode {
 
 /// How a command ended that could finish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub enum Outcome {
     /// It did what was asked.
     Done,
     /// It finished, and the answer is no.

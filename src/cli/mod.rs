@@ -7,7 +7,7 @@
 
 mod args;
 mod commands;
-mod env;
+pub mod env;
 mod error;
 mod exit_code;
 mod interrupt;
@@ -16,7 +16,7 @@ mod run;
 mod select;
 mod workspace;
 
-pub use env::{Environment, VARIABLES, Variable};
+pub use env::Environment;
 pub use error::{Error, Kind};
-pub use exit_code::ExitCode;
+pub use exit_code::{ExitCode, Outcome};
 pub use run::run;

@@ -1,0 +1,48 @@
+//! What an adaptation is asked to do.
+
+use std::path::PathBuf;
+
+use super::Cancellation;
+use crate::config::{Model, SearchSettings};
+use crate::device::Target;
+use crate::measure::WorkerSpec;
+
+/// Everything that an adaptation needs from its surroundings, resolved: it reads no environment
+/// and looks up no configuration.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// Directory of the workspace's manifest; `metainfer.lock` is in it.
+    pub workspace_root: PathBuf,
+    /// Directory for what can be made again: `metainfer` in Cargo's target directory. It need not
+    /// exist.
+    pub scratch: PathBuf,
+    /// The user's data directory, with the label store; it need not exist.
+    pub home: PathBuf,
+    /// Models to adapt, sorted by name.
+    pub models: Vec<Model>,
+    /// Targets to adapt them to, sorted by name; each can run here.
+    pub targets: Vec<Target>,
+    /// How much to search.
+    pub search: SearchSettings,
+    /// Compilers that may run at once, at least 1.
+    pub jobs: usize,
+    /// Fail rather than change the lockfile.
+    pub is_locked: bool,
+    /// Open no network connection.
+    pub is_offline: bool,
+    /// Say what would be searched, and stop.
+    pub is_dry_run: bool,
+    /// How to start a worker process.
+    pub worker: WorkerSpec,
+    /// The compiler.
+    pub rustc: PathBuf,
+    /// Says when to stop.
+    pub cancellation: Cancellation,
+}
+
+impl Request {
+    /// Returns the path of the lockfile.
+    pub fn lockfile(&self) -> PathBuf {
+        self.workspace_root.join("metainfer.lock")
+    }
+}

@@ -1,0 +1,91 @@
+//! `adapt`: the main job.
+
+use std::num::NonZeroUsize;
+
+use crate::adapt::Request;
+use crate::cli::args::Selection;
+use crate::cli::exit_code::Outcome;
+use crate::cli::project::Project;
+use crate::cli::run::Ctx;
+use crate::cli::{Error, interrupt, select};
+use crate::config::Overrides;
+use crate::measure::WorkerSpec;
+
+/// Search, measure and lock the best deployment of each model on each target
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    selection: Selection,
+    /// Real evaluations to spend on each model and target
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    max_evaluations: Option<u32>,
+    /// Gain that a challenger needs over the locked choice, e.g. 0.03
+    #[arg(long, value_name = "FRACTION", value_parser = parse_gain)]
+    min_gain: Option<f64>,
+    /// Seed of everything random
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Compilers to run at once [default: all processors]
+    #[arg(short, long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+    /// Say what would be searched, and stop
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Adapts the selected models to the selected targets.
+pub(crate) fn run(args: &Args, ctx: &Ctx) -> Result<Outcome, Error> {
+    let Args {
+        selection,
+        max_evaluations,
+        min_gain,
+        seed,
+        jobs,
+        dry_run,
+    } = args;
+    let overrides = Overrides {
+        max_evaluations: *max_evaluations,
+        min_gain: *min_gain,
+        seed: *seed,
+    };
+    let project = Project::read(ctx, overrides)?;
+    let models = select::models(&project, selection)?;
+    let targets = select::targets(&project, selection)?;
+    select::expect_usable(&targets)?;
+    let worker = WorkerSpec::of_this_program()
+        .map_err(|error| Error::failed(error).context("cannot find this program"))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Error::failed(error).context("cannot start the runtime"))?;
+    runtime.block_on(async {
+        let request = Request {
+            workspace_root: project.workspace.root.clone(),
+            scratch: project.workspace.target_dir.join("metainfer"),
+            home: ctx.home()?,
+            models: models.into_iter().cloned().collect(),
+            targets,
+            search: project.settings.search,
+            jobs: jobs
+                .or_else(|| std::thread::available_parallelism().ok())
+                .map_or(1, NonZeroUsize::get),
+            is_locked: ctx.global.is_locked(),
+            is_offline: ctx.global.is_offline(),
+            is_dry_run: *dry_run,
+            worker,
+            rustc: ctx.environment.rustc.clone(),
+            cancellation: interrupt::watch(ctx.console.clone()),
+        };
+        Err(Error::failed(format!(
+            "this build cannot adapt the {} selected",
+            request.models.len()
+        )))
+    })
+}
+
+fn parse_gain(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(gain) if (0.0..1.0).contains(&gain) => Ok(gain),
+        _ => Err("expected a number from 0 to below 1".to_owned()),
+    }
+}

@@ -1,0 +1,9 @@
+//! The commands, one file each.
+
+pub(crate) mod adapt;
+mod command;
+pub(crate) mod diff;
+pub(crate) mod init;
+pub(crate) mod targets;
+
+pub(crate) use command::Command;

@@ -1,0 +1,177 @@
+//! Events as words and as messages.
+
+use super::format::{duration, factor, plural};
+use super::json::{self, Message};
+use crate::event::Event;
+
+/// A status line.
+pub(super) struct Line {
+    pub(super) verb: &'static str,
+    pub(super) object: String,
+    /// Whether something was brought to an end, as opposed to: is going on.
+    pub(super) is_result: bool,
+}
+
+/// Returns the line for an event, if it has one at this verbosity.
+pub(super) fn line(event: &Event<'_>, verbosity: u8) -> Option<Line> {
+    match *event {
+        Event::AdaptStarted {
+            model,
+            target,
+            n_subgraphs,
+            n_tasks,
+            n_reused,
+            max_evaluations,
+        } => {
+            let known = match n_reused {
+                0 => String::new(),
+                n => format!(", {n} of them known"),
+            };
+            let object = format!(
+                "`{model}` to `{target}`: {} in {}{known}; at most {}",
+                plural(n_subgraphs, "subgraph"),
+                plural(n_tasks, "task"),
+                plural(max_evaluations as usize, "evaluation"),
+            );
+            Some(Line {
+                verb: "Adapting",
+                object,
+                is_result: false,
+            })
+        }
+        Event::EvaluationFinished { n_evaluations, .. } if verbosity >= 2 => Some(Line {
+            verb: "Evaluated",
+            object: format!("{n_evaluations}: {}", progress(event)),
+            is_result: false,
+        }),
+        Event::DeploymentCompared { ratio, accepted } if verbosity >= 1 => Some(Line {
+            verb: "Compared",
+            object: format!(
+                "a challenger with {ratio:.3} of the incumbent's latency: {}",
+                if accepted { "taken" } else { "not taken" }
+            ),
+            is_result: false,
+        }),
+        Event::LockAwaited { path, holder } => {
+            let holder = holder.map_or_else(String::new, |holder| format!(", held by {holder}"));
+            Some(Line {
+                verb: "Blocking",
+                object: format!("waiting for `{path}`{holder}"),
+                is_result: false,
+            })
+        }
+        Event::AdaptFinished {
+            model,
+            target,
+            n_evaluations,
+            n_reused_labels,
+            baseline_ns,
+            latency_ns,
+            lock_changed,
+            interrupted,
+        } => {
+            let verb = match (interrupted, lock_changed) {
+                (true, _) => "Interrupted",
+                (false, true) => "Locked",
+                (false, false) => "Fresh",
+            };
+            let kept = if interrupted {
+                ", best so far kept"
+            } else {
+                ""
+            };
+            let object = format!(
+                "`{model}` on `{target}`: {}, {} the untuned speed ({}, {} reused{kept})",
+                duration(latency_ns),
+                factor(baseline_ns / latency_ns),
+                plural(n_evaluations as usize, "evaluation"),
+                plural(n_reused_labels, "label"),
+            );
+            Some(Line {
+                verb,
+                object,
+                is_result: true,
+            })
+        }
+        _ => None,
+    }
+}
+
+/// Returns the text beside the progress bar.
+pub(super) fn progress(event: &Event<'_>) -> String {
+    match *event {
+        Event::EvaluationFinished {
+            baseline_ns,
+            best_ns,
+            ..
+        } => format!(
+            "{} → {} ({})",
+            duration(baseline_ns),
+            duration(best_ns),
+            factor(baseline_ns / best_ns)
+        ),
+        _ => String::new(),
+    }
+}
+
+/// Returns the message for an event; warnings become diagnostics elsewhere.
+pub(super) fn message<'a>(event: &Event<'a>) -> Option<Message<'a>> {
+    Some(match *event {
+        Event::AdaptStarted {
+            model,
+            target,
+            n_subgraphs,
+            n_tasks,
+            n_reused,
+            max_evaluations,
+        } => Message::AdaptStarted(json::AdaptStarted {
+            model,
+            target,
+            n_subgraphs,
+            n_tasks,
+            n_reused_tasks: n_reused,
+            max_evaluations,
+        }),
+        Event::EvaluationFinished {
+            n_evaluations,
+            max_evaluations,
+            n_labels,
+            n_failures,
+            baseline_ns,
+            best_ns,
+        } => Message::EvaluationFinished(json::EvaluationFinished {
+            n_evaluations,
+            max_evaluations,
+            n_labels,
+            n_failures,
+            baseline_ns,
+            best_ns,
+        }),
+        Event::DeploymentCompared { ratio, accepted } => {
+            Message::DeploymentCompared(json::DeploymentCompared { ratio, accepted })
+        }
+        Event::LockAwaited { path, holder } => {
+            Message::LockAwaited(json::LockAwaited { path, holder })
+        }
+        Event::AdaptFinished {
+            model,
+            target,
+            n_evaluations,
+            n_reused_labels,
+            baseline_ns,
+            latency_ns,
+            lock_changed,
+            interrupted,
+        } => Message::AdaptFinished(json::AdaptFinished {
+            model,
+            target,
+            n_evaluations,
+            n_reused_labels,
+            baseline_ns,
+            latency_ns,
+            lock_changed,
+            interrupted,
+        }),
+        Event::Warning { .. } => return None,
+    })
+}

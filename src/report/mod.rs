@@ -1,0 +1,27 @@
+//! What the user gets to see: the only user of the terminal.
+//!
+//! stdout is for the answer, stderr for everything else. [`Console`] receives events from the
+//! modules below and answers from the commands, and renders both for people (cargo's look) or as
+//! one JSON object per line. Message types are structs of their own ([`json`]), so that internals
+//! may change and the protocol does not.
+
+mod answer;
+mod checks;
+mod console;
+mod diff;
+mod events;
+mod format;
+mod graph;
+pub mod json;
+mod progress;
+mod shell;
+mod table;
+mod targets;
+
+pub use answer::{Answer, Created};
+pub use checks::{CheckRow, Checks};
+pub use console::{Console, Failure, Format, Options};
+pub use diff::DiffAnswer;
+pub use graph::{GraphAnswer, SubgraphRow};
+pub use shell::Color;
+pub use targets::{TargetRow, Targets};
