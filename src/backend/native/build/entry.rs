@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::backend::native::program::{Arg, Program};
+use crate::backend::native::program::Program;
 
 /// Reads the counter that steps are timed with.
 const TICKS: &str = r#"
@@ -37,7 +37,7 @@ pub(super) fn source(program: &Program) -> String {
          if !t.is_null() { *t.add(i) = ticks(); }\n        match i {\n",
     );
     for (idx, step) in program.steps.iter().enumerate() {
-        let args: Vec<String> = step.args.iter().map(|arg| argument(*arg)).collect();
+        let args: Vec<String> = step.args.iter().map(ToString::to_string).collect();
         let _ = writeln!(
             text,
             "            {idx} => {}({}),",
@@ -50,14 +50,4 @@ pub(super) fn source(program: &Program) -> String {
          if !t.is_null() { *t.add(last) = ticks(); }\n}\n",
     );
     text
-}
-
-/// Writes a pointer; const and mut ones coerce where they are passed.
-fn argument(arg: Arg) -> String {
-    match arg {
-        Arg::Arena(offset) => format!("a.add({offset})"),
-        Arg::Weights(offset) => format!("w.add({offset})"),
-        Arg::Input(idx) => format!("*inputs.add({idx})"),
-        Arg::Output(idx) => format!("*outputs.add({idx})"),
-    }
 }

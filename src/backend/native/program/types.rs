@@ -1,6 +1,7 @@
 //! What assembling gives.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use crate::backend::{IoSpec, TraceSpec};
 use crate::device::Isa;
@@ -68,6 +69,19 @@ pub enum Arg {
     Input(usize),
     /// An output of the model.
     Output(usize),
+}
+
+impl fmt::Display for Arg {
+    /// Formats as the expression of the pointer where `a` is the arena, `w` the weights, and
+    /// `inputs` and `outputs` point to pointers; const and mut ones coerce where they are passed.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Arena(offset) => write!(f, "a.add({offset})"),
+            Self::Weights(offset) => write!(f, "w.add({offset})"),
+            Self::Input(idx) => write!(f, "*inputs.add({idx})"),
+            Self::Output(idx) => write!(f, "*outputs.add({idx})"),
+        }
+    }
 }
 
 impl Program {
