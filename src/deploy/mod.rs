@@ -7,6 +7,7 @@
 mod error;
 mod export;
 mod names;
+mod native;
 mod program;
 mod render;
 mod tensor;

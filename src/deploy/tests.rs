@@ -1,14 +1,17 @@
 //! Crates are really built and called, from Rust and from C.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::Arc;
 
 use super::*;
-use crate::backend::IoSpec;
+use crate::backend::{IoSpec, native};
 use crate::device::Isa;
 use crate::fsx;
-use crate::graph::{DType, Shape};
+use crate::graph::{DType, Graph, Node, Shape, Tensor, TensorData, Value, ValueId, partition};
+use crate::space::{Candidate, Mapping};
 
 /// `sum = left + right + weights`, by way of the arena; counts its runs in `runs`, which shows that
 /// the arena is zeroed once and kept.
@@ -358,4 +361,101 @@ fn tensor_that_no_memory_holds_is_an_error() {
         error.to_string(),
         "value `x` has more elements than memory can hold"
     );
+}
+
+const NATIVE_PROGRAM: &str = r#"
+use scale::{Inputs, Model, Outputs};
+
+fn main() {
+    let x: Vec<f32> = (0..1024).map(|i| i as f32 - 500.0).collect();
+    let mut y = vec![0.0; x.len()];
+    let mut model = Model::new().unwrap();
+    for _ in 0..2 {
+        model.run(&Inputs { x: &x }, &mut Outputs { y: &mut y }).unwrap();
+        let expected = x.iter().map(|x| (2.0 * x + 1.0).max(0.0));
+        assert!(y.iter().copied().eq(expected), "{y:?}");
+    }
+}
+"#;
+
+/// Returns `relu(2·x + 1)` as a 1×1 convolution of 16 channels.
+fn scale_graph() -> Graph {
+    let value = |name: &str, data: Option<Tensor>, shape: &[usize]| Value {
+        name: name.to_owned(),
+        dtype: DType::F32,
+        shape: Shape(shape.to_vec()),
+        data: data.map(Arc::new),
+    };
+    let constant = |name, data: Vec<f32>, shape: &[usize]| {
+        let tensor = Tensor::new(Shape(shape.to_vec()), TensorData::F32(data));
+        value(name, Some(tensor.unwrap()), shape)
+    };
+    let weights = (0..16 * 16).map(|idx| if idx % 17 == 0 { 2.0 } else { 0.0 });
+    let node = |op: &str, inputs: &[usize], output| Node {
+        name: String::new(),
+        op: op.to_owned(),
+        domain: String::new(),
+        attributes: BTreeMap::new(),
+        inputs: inputs.iter().map(|&id| Some(ValueId(id))).collect(),
+        outputs: vec![Some(ValueId(output))],
+    };
+    Graph {
+        name: "scale".to_owned(),
+        opset: 17,
+        values: vec![
+            value("x", None, &[1, 16, 8, 8]),
+            constant("w", weights.collect(), &[16, 16, 1, 1]),
+            constant("b", vec![1.0; 16], &[16]),
+            value("conv", None, &[1, 16, 8, 8]),
+            value("y", None, &[1, 16, 8, 8]),
+        ],
+        nodes: vec![node("Conv", &[0, 1, 2], 3), node("Relu", &[3], 4)],
+        inputs: vec![ValueId(0)],
+        outputs: vec![ValueId(4)],
+    }
+}
+
+#[test]
+fn native_program_gives_the_numbers_of_the_model_on_each_instruction_set() {
+    let graph = scale_graph();
+    let operations = native::lower::lower(&graph, &partition(&graph)).unwrap();
+    let renderer = native::render::Renderer::new(&BTreeMap::new()).unwrap();
+    let host = crate::device::probe::host().isa;
+    for isa in Isa::ALL.into_iter().filter(|&isa| host.runs(isa)) {
+        let ctx = native::kernels::KernelCtx {
+            renderer: &renderer,
+            isa,
+        };
+        let lanes = native::isa::widest(isa).lanes as i64;
+        let mapping = [
+            ("lanes", lanes),
+            ("oc_vectors", 1),
+            ("tile_w", 4),
+            ("tile_h", 1),
+        ]
+        .into_iter()
+        .chain([("ic_block", 0), ("unroll", 1)])
+        .fold(Mapping::default(), |mapping, (name, value)| {
+            mapping.with(name, value)
+        });
+        let mapping = [
+            ("layout_in", "nhwc"),
+            ("layout_out", "nhwc"),
+            ("order", "oc"),
+        ]
+        .into_iter()
+        .chain([("taps", "loop"), ("padding", "edge"), ("scale", "input")])
+        .fold(mapping, |mapping, (name, value)| mapping.with(name, value));
+        let candidate = Candidate {
+            mapping,
+            ..Candidate::default()
+        };
+        let choice = native::program::Choice(std::slice::from_ref(&candidate));
+        let program = native::program::assemble(ctx, &graph, &operations, &choice).unwrap();
+        let (_directory, out) = exported(&Program::from_native("scale", "cpu", "3", &program));
+        write(&out.join("examples/main.rs"), NATIVE_PROGRAM);
+        let mut command = Command::new(env!("CARGO"));
+        command.args(["run", "--quiet", "--offline", "--example", "main"]);
+        run(command.current_dir(&out));
+    }
 }

@@ -1,0 +1,55 @@
+//! Programs of the native backend, as text that stands alone.
+
+use std::fmt::Write as _;
+
+use super::Program;
+use crate::backend::native::program;
+
+impl Program {
+    /// Takes over a program of the native backend, for a model and a target with these names.
+    pub fn from_native(
+        model: &str,
+        target: &str,
+        opt_level: &str,
+        program: &program::Program,
+    ) -> Self {
+        let bytes = program
+            .weights
+            .iter()
+            .flat_map(|weight| weight.to_le_bytes());
+        Self {
+            model: model.to_owned(),
+            target: target.to_owned(),
+            source: source(program),
+            isa: program.isa,
+            features: program.features.iter().cloned().collect(),
+            opt_level: opt_level.to_owned(),
+            arena_bytes: program.arena_len * size_of::<f32>(),
+            weights: bytes.collect(),
+            inputs: program.inputs.clone(),
+            outputs: program.outputs.clone(),
+        }
+    }
+}
+
+/// Renders a module for each kernel, and a function that calls them in order.
+fn source(program: &program::Program) -> String {
+    let mut text = String::from(
+        "use core::ffi::c_void;\n\n\
+         pub(crate) unsafe fn run(inputs: *const *const c_void, outputs: *const *mut c_void, \
+         a: *mut f32, w: *const f32) {\n    \
+         let inputs = inputs.cast::<*const f32>();\n    \
+         let outputs = outputs.cast::<*mut f32>();\n",
+    );
+    for step in &program.steps {
+        let args: Vec<_> = step.args.iter().map(ToString::to_string).collect();
+        let symbol = &step.symbol;
+        let _ = writeln!(text, "    // {}", step.name.escape_debug());
+        let _ = writeln!(text, "    {symbol}::{symbol}({});", args.join(", "));
+    }
+    text.push_str("}\n");
+    for (symbol, kernel) in &program.kernels {
+        let _ = writeln!(text, "\nmod {symbol} {{\n{}}}", kernel.source);
+    }
+    text
+}
