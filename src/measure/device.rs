@@ -58,3 +58,42 @@ fn file_name() -> String {
         .collect();
     format!("device-{safe}.lock")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_held_device_is_waited_for_and_its_holder_named_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let directory = dir.path().join("data");
+        let unexpected = |_: Option<&Holder>| panic!("the device is free");
+        let first = Device::hold(&directory, "first", unexpected).await.unwrap();
+        assert!(first.path().starts_with(&directory));
+        let mut held = Some(first);
+        let mut named = Vec::new();
+        let second = Device::hold(&directory, "second", |holder| {
+            named.push(holder.unwrap().command.clone());
+            held = None;
+        });
+        second.await.unwrap();
+        assert_eq!(named, ["first"]);
+    }
+
+    #[tokio::test]
+    async fn waiting_for_a_device_can_be_given_up() {
+        let dir = tempfile::tempdir().unwrap();
+        let held = Device::hold(dir.path(), "first", |_| {}).await.unwrap();
+        let wait = Device::hold(dir.path(), "second", |_| {});
+        let given_up = tokio::time::timeout(Duration::from_millis(120), wait).await;
+        assert!(given_up.is_err());
+        drop(held);
+        Device::hold(dir.path(), "third", |_| {}).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_directory_that_cannot_be_made_is_named() {
+        let error = Device::hold(Path::new("/dev/null/x"), "first", |_| {}).await;
+        assert!(error.unwrap_err().to_string().contains("/dev/null/x"));
+    }
+}

@@ -80,7 +80,12 @@ fn judge(
 }
 
 /// Returns the relative L2 distance; `None` if it is not a finite number.
-fn distance(view: &View, buffer: &Buffer, dtype: DType, reference: Values<'_>) -> Option<f64> {
+pub(super) fn distance(
+    view: &View,
+    buffer: &Buffer,
+    dtype: DType,
+    reference: Values<'_>,
+) -> Option<f64> {
     let (mut difference, mut norm) = (0.0, 0.0);
     let mut add = |actual: f64, expected: f64| {
         difference += (actual - expected) * (actual - expected);
@@ -107,7 +112,7 @@ fn distance(view: &View, buffer: &Buffer, dtype: DType, reference: Values<'_>) -
 }
 
 /// Calls `visit(row-major index, index in the buffer)` for each element of a view.
-fn for_each(view: &View, mut visit: impl FnMut(usize, usize)) {
+pub(super) fn for_each(view: &View, mut visit: impl FnMut(usize, usize)) {
     let [n_batches, n_channels, n_rows, n_columns] = view.dims;
     let mut idx = 0;
     for n in 0..n_batches {

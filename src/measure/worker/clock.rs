@@ -19,9 +19,10 @@ pub(super) struct Counter {
 impl Counter {
     /// Measures the rate of the counter, for as long as that takes.
     pub(super) fn calibrated() -> Self {
+        let (started, start_ticks) = read_both();
         let mut counter = Self {
-            started: Instant::now(),
-            start_ticks: ticks(),
+            started,
+            start_ticks,
             ns_per_tick: 1.0,
         };
         while counter.started.elapsed() < CALIBRATION {
@@ -33,8 +34,9 @@ impl Counter {
 
     /// Measures the rate over all the time since the start, which is ever more exact.
     pub(super) fn recalibrate(&mut self) {
-        let elapsed_ns = self.started.elapsed().as_nanos() as f64;
-        let n_ticks = ticks().wrapping_sub(self.start_ticks) as f64;
+        let (now, ticks) = read_both();
+        let elapsed_ns = (now - self.started).as_nanos() as f64;
+        let n_ticks = ticks.wrapping_sub(self.start_ticks) as f64;
         if cfg!(target_arch = "x86_64") && n_ticks > 0.0 {
             self.ns_per_tick = elapsed_ns / n_ticks;
         }
@@ -45,6 +47,17 @@ impl Counter {
     pub(super) fn ns_between(&self, start_ticks: u64, end_ticks: u64) -> u64 {
         (end_ticks.saturating_sub(start_ticks) as f64 * self.ns_per_tick).round() as u64
     }
+}
+
+/// Reads both clocks at one moment: a thread that is preempted between the two tries again.
+fn read_both() -> (Instant, u64) {
+    let read = |_| {
+        let before = Instant::now();
+        let ticks = ticks();
+        (before.elapsed(), (before, ticks))
+    };
+    let quickest = (0..10).map(read).min_by_key(|(gap, _)| *gap);
+    quickest.map_or_else(|| (Instant::now(), ticks()), |(_, readings)| readings)
 }
 
 /// Returns the processor time that this thread has used, nanoseconds.
@@ -60,13 +73,13 @@ pub(super) fn thread_cpu_ns() -> u64 {
 
 /// Reads the counter as artifacts do.
 #[cfg(target_arch = "x86_64")]
-fn ticks() -> u64 {
+pub(super) fn ticks() -> u64 {
     // SAFETY: every x86-64 processor has this instruction.
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
 /// Elsewhere artifacts write nanoseconds.
 #[cfg(not(target_arch = "x86_64"))]
-fn ticks() -> u64 {
+pub(super) fn ticks() -> u64 {
     0
 }

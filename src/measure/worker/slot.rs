@@ -181,7 +181,7 @@ fn check_traces(artifact: &Artifact) -> Result<(), Refusal> {
 }
 
 /// Returns the elements that a buffer needs for a view; `None` if there is no such buffer.
-fn end(view: &View) -> Option<usize> {
+pub(super) fn end(view: &View) -> Option<usize> {
     let [n, c, h, w] = view.dims;
     if view.block == 0 {
         return None;
@@ -190,14 +190,22 @@ fn end(view: &View) -> Option<usize> {
     if n_elements == 0 {
         return Some(0);
     }
+    // The last block may be partly filled, the one before it is full.
     let last_block = (c - 1) / view.block;
-    let in_block = if last_block > 0 { view.block } else { c } - 1;
+    let in_last = last_block
+        .checked_mul(view.block_stride)?
+        .checked_add((c - 1) % view.block)?;
+    let in_full = match last_block {
+        0 => 0,
+        _ => (last_block - 1)
+            .checked_mul(view.block_stride)?
+            .checked_add(view.block - 1)?,
+    };
     let terms = [
         (n - 1).checked_mul(view.n_stride)?,
-        last_block.checked_mul(view.block_stride)?,
+        in_last.max(in_full),
         (h - 1).checked_mul(view.row_stride)?,
         (w - 1).checked_mul(view.block)?,
-        in_block,
         1,
     ];
     terms
