@@ -40,5 +40,6 @@ pub mod lock;
 pub mod measure;
 pub mod onnx;
 pub mod report;
+pub mod search;
 pub mod space;
 pub mod store;

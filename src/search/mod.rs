@@ -1,0 +1,6 @@
+//! Search: what to try next, how to share the budget, and what to make of the results.
+//!
+//! Pure and seeded: no I/O, no clock, no globals. The same observations in the same order lead to
+//! the same proposals. Nothing here knows how a candidate is compiled or measured.
+
+pub mod compose;
