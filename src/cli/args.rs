@@ -27,7 +27,7 @@ const STYLES: Styles = Styles::styled()
     subcommand_required = true,
     arg_required_else_help = true,
     disable_help_subcommand = true,
-    max_term_width = 100
+    term_width = 80
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]

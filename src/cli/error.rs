@@ -2,13 +2,12 @@
 
 use std::error::Error as StdError;
 use std::fmt;
-use std::path::Path;
 
 use super::ExitCode;
 use super::env::VariableError;
 use crate::config::{EditError, SettingsError};
 use crate::device::ProfileError;
-use crate::fsx::{self, FsError, FsErrorKind};
+use crate::fsx::FsError;
 use crate::lock::LockError;
 
 /// What kind of failure: it decides the exit code.
@@ -88,15 +87,6 @@ impl fmt::Display for Error {
 struct Context {
     doing: String,
     source: Box<dyn StdError + Send + Sync>,
-}
-
-/// Reads a text file; `None` if there is none.
-pub(crate) fn read_text(path: &Path) -> Result<Option<String>, FsError> {
-    match fsx::read_to_string(path) {
-        Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind == FsErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
 }
 
 impl From<FsError> for Error {

@@ -10,6 +10,7 @@ mod commands;
 pub mod env;
 mod error;
 mod exit_code;
+mod files;
 mod interrupt;
 mod project;
 mod run;

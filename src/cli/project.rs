@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::args::Global;
-use super::error::read_text;
+use super::files::{read_text, shown};
 use super::run::Ctx;
 use super::workspace::Workspace;
 use super::{Environment, Error};
@@ -52,7 +52,6 @@ impl Project {
 /// Collects layers and counts what is wrong with them.
 struct Collector<'a> {
     console: &'a Console,
-    current_dir: PathBuf,
     n_errors: usize,
     layers: Vec<Layer>,
 }
@@ -65,7 +64,6 @@ fn read_layers(
 ) -> Result<(Vec<Layer>, bool), Error> {
     let mut collector = Collector {
         console,
-        current_dir: std::env::current_dir().unwrap_or_default(),
         n_errors: 0,
         layers: Vec::new(),
     };
@@ -118,7 +116,7 @@ impl Collector<'_> {
         let from_file = has_own_file && self.file(&file, &[], dir, package)?;
         let from_manifest = self.file(manifest, table, dir, package)?;
         if from_file && from_manifest {
-            let (file, manifest) = (self.shown(&file), self.shown(manifest));
+            let (file, manifest) = (shown(&file), shown(manifest));
             return Err(Error::failed(format!(
                 "both `{}` and `[{}]` in `{}` configure this",
                 file.display(),
@@ -141,7 +139,7 @@ impl Collector<'_> {
         let Some(text) = read_text(path)? else {
             return Ok(false);
         };
-        let parsed = config::parse(&self.shown(path), &text, table);
+        let parsed = config::parse(&shown(path), &text, table);
         let is_there = parsed.config.is_some();
         self.add(parsed, dir, package)?;
         Ok(is_there)
@@ -162,13 +160,6 @@ impl Collector<'_> {
         }
         Ok(())
     }
-
-    /// Returns a path as the user would write it.
-    fn shown(&self, path: &Path) -> PathBuf {
-        path.strip_prefix(&self.current_dir)
-            .unwrap_or(path)
-            .to_owned()
-    }
 }
 
 /// Lists the ONNX files of a layer's `model-dir`, sorted.
@@ -182,7 +173,7 @@ fn list_models(config: &Config, dir: &Path) -> Result<Vec<PathBuf>, Error> {
             .context(format!(
                 "{}: cannot read `model-dir` `{}`",
                 model_dir.place,
-                path.display()
+                shown(&path).display()
             ))
             .help("create the directory, or remove the key and list models as `[[model]]`")
     })?;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::Error;
 use super::args::Selection;
-use super::error::read_text;
+use super::files::{read_text, shown};
 use super::project::Project;
 use crate::config::{Model, TargetSettings};
 use crate::device::{self, DeviceProfile, Target};
@@ -16,7 +16,8 @@ pub(crate) fn models<'a>(
 ) -> Result<Vec<&'a Model>, Error> {
     let models = &project.settings.models;
     if models.is_empty() {
-        let root = project.workspace.root.display();
+        let root = shown(&project.workspace.root);
+        let root = root.display();
         return Err(
             Error::failed(format!("no models are configured in `{root}`"))
                 .help("cargo metainfer init finds ONNX files and writes `metainfer.toml`"),
@@ -98,12 +99,13 @@ fn find_profile(name: &str, dir: &Path, host: &DeviceProfile) -> Result<DevicePr
         names.insert(0, "host".to_owned());
         return Err(Error::failed(format!(
             "`{name}` is neither a shipped profile nor a file (`{}`)",
-            path.display()
+            shown(&path).display()
         ))
         .help(format!("shipped profiles: {}", names.join(", "))));
     };
-    device::parse(&text)
-        .map_err(|error| Error::from(error).context(format!("cannot read `{}`", path.display())))
+    device::parse(&text).map_err(|error| {
+        Error::from(error).context(format!("cannot read `{}`", shown(&path).display()))
+    })
 }
 
 fn expect_known<'a>(

@@ -7,16 +7,12 @@ use crate::cli::Error;
 use crate::cli::exit_code::Outcome;
 use crate::cli::run::Ctx;
 
-/// What to do.
+/// What to do; the documentation of each `Args` is the help.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Write a configuration for the ONNX files of the workspace
     Init(init::Args),
-    /// Search, measure and lock the best deployment of each model on each target
     Adapt(adapt::Args),
-    /// Show what differs between two revisions of metainfer.lock
     Diff(diff::Args),
-    /// List targets and device profiles, and whether they can be used here
     Targets(targets::Args),
 }
 

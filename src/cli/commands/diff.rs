@@ -4,8 +4,8 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::cli::Error;
-use crate::cli::error::read_text;
 use crate::cli::exit_code::Outcome;
+use crate::cli::files::{read_text, shown};
 use crate::cli::run::Ctx;
 use crate::cli::workspace::Workspace;
 use crate::lock::{self, Diff, Lockfile};
@@ -44,7 +44,7 @@ pub(crate) fn in_working_tree(workspace: &Workspace) -> Result<Lockfile, Error> 
     let path = workspace.lockfile();
     match read_text(&path)? {
         Some(text) => lock::decode(&text).map_err(|error| {
-            Error::from(error).context(format!("cannot read lockfile `{}`", path.display()))
+            Error::from(error).context(format!("cannot read lockfile `{}`", shown(&path).display()))
         }),
         None => Ok(Lockfile::default()),
     }
@@ -64,7 +64,7 @@ fn at_revision(workspace: &Workspace, revision: &str) -> Result<Lockfile, Error>
     let Some(commit) = git(root, &arguments)? else {
         return Err(Error::failed(format!(
             "`{revision}` is not a revision of the git repository at `{}`",
-            root.display()
+            shown(root).display()
         ))
         .help("cargo metainfer diff REV compares REV with the working tree"));
     };

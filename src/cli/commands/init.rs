@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::cli::Error;
-use crate::cli::error::read_text;
 use crate::cli::exit_code::Outcome;
+use crate::cli::files::{read_text, shown};
 use crate::cli::project::Project;
 use crate::cli::run::Ctx;
 use crate::config::{self, Addition, Overrides};
@@ -52,13 +52,13 @@ pub(crate) fn run(args: &Args, ctx: &Ctx) -> Result<Outcome, Error> {
     let content = match &text {
         Some(text) => {
             config::add_to(text, &addition(root, &found, taken, false)).map_err(|error| {
-                Error::from(error).context(format!("cannot edit `{}`", path.display()))
+                Error::from(error).context(format!("cannot edit `{}`", shown(&path).display()))
             })?
         }
         None if project.is_in_manifest => {
             return Err(Error::failed(format!(
                 "the workspace is configured in `{}`, which init does not edit",
-                root.join("Cargo.toml").display()
+                shown(&root.join("Cargo.toml")).display()
             ))
             .help("add a `[[workspace.metadata.metainfer.model]]` for each new file")
             .help("or move the table to `metainfer.toml` and run cargo metainfer init again"));
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &Args, ctx: &Ctx) -> Result<Outcome, Error> {
         None => config::new_file(&addition(root, &found, taken, true)),
     };
     let created = Created {
-        path: path.display().to_string(),
+        path: shown(&path).display().to_string(),
         is_dry_run: dry_run,
         content,
     };
@@ -83,7 +83,7 @@ pub(crate) fn run(args: &Args, ctx: &Ctx) -> Result<Outcome, Error> {
             n => format!("{n} models"),
         };
         ctx.console
-            .status(verb, &format!("`{}` ({models})", path.display()));
+            .status(verb, &format!("`{}` ({models})", created.path));
     }
     ctx.console.answer(&created);
     Ok(Outcome::Done)
