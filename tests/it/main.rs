@@ -1,3 +1,21 @@
-//! Integration tests.
+//! Integration tests: one binary, one file for each area.
 
+mod config;
+mod diff;
+mod init;
+mod support;
+mod transcripts;
+mod usage;
 mod worker;
+
+#[test]
+fn every_file_of_this_directory_is_part_of_this_binary() {
+    let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it");
+    let listed = include_str!("main.rs");
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        let stem = path.file_stem().unwrap().to_str().unwrap();
+        let line = format!("mod {stem};\n");
+        assert!(stem == "main" || listed.contains(&line), "missing: {line}");
+    }
+}
