@@ -21,9 +21,10 @@ mod partition;
 mod subgraph;
 
 pub use attribute::Attribute;
-pub use canonical::canonicalize;
+pub use canonical::{canonicalize, write_out_windows};
 pub use compact::compact;
 pub use facts::{clip_bounds, scalar};
+use infer::Window;
 pub use infer::{Fact, InferError, Operand, infer};
 pub use partition::partition;
 pub use shape::{DType, Shape};

@@ -1,7 +1,7 @@
 //! From a file to a canonical graph.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::build::build;
 use super::check;
@@ -9,7 +9,7 @@ use super::error::{Error, Problem};
 use super::proto::{self, ProtoError};
 use super::tensor::TensorReader;
 use super::wire::WireError;
-use crate::graph::{Graph, canonicalize};
+use crate::graph::{Graph, canonicalize, compact, write_out_windows};
 
 /// Default operator sets that are understood.
 pub const OPSETS: std::ops::RangeInclusive<i64> = 7..=26;
@@ -27,6 +27,8 @@ pub struct LoadOptions {
 /// A model ready to be partitioned.
 #[derive(Debug, Clone)]
 pub struct LoadedModel {
+    /// The file.
+    pub path: PathBuf,
     /// The canonical graph.
     pub graph: Graph,
     /// The graph as the file has it, at static shapes and with constants folded, before any
@@ -69,10 +71,16 @@ pub(super) fn decode(
             detail: "it is a function of the model; export with functions inlined".to_owned(),
         });
     }
-    let source = build(graph, opset, &TensorReader::new(path), options)?;
+    let mut source = build(graph, opset, &TensorReader::new(path), options)?;
+    write_out_windows(&mut source);
+    compact(&mut source);
     check::finite(&source)?;
     let graph = canonicalize(source.clone());
-    Ok(LoadedModel { graph, source })
+    Ok(LoadedModel {
+        path: path.to_owned(),
+        graph,
+        source,
+    })
 }
 
 /// Reads the file, unless it is too large or no file.

@@ -21,5 +21,7 @@ mod pattern;
 mod pool;
 mod rewrite;
 mod scale;
+mod window;
 
 pub use rewrite::canonicalize;
+pub use window::write_out_windows;

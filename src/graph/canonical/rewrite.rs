@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::window::write_out_windows;
 use super::{activation, algebra, batch_norm, identity, matmul, normalization, pad, pool, scale};
 use crate::graph::{Attribute, Graph, Node, NodeId, Shape, Tensor, Value, ValueId, compact};
 
@@ -78,6 +79,7 @@ const RULES: &[Rule] = &[
 /// Values that survive keep their names. Differences in rounding are those of folding scales into
 /// weights: about 1e-6 relative in f32.
 pub fn canonicalize(mut graph: Graph) -> Graph {
+    write_out_windows(&mut graph);
     compact(&mut graph);
     for _ in 0..MAX_PASSES {
         if !pass(&mut graph) {

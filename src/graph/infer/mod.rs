@@ -11,6 +11,8 @@ mod layout;
 mod linear;
 mod resizing;
 mod rule;
+mod window;
 
 pub use fact::{Fact, InferError, Operand};
 pub use rule::infer;
+pub(super) use window::Window;
