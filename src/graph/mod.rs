@@ -10,6 +10,7 @@ mod tensor;
 mod types;
 
 mod compact;
+mod defaults;
 mod facts;
 mod infer;
 mod operator;
@@ -17,12 +18,14 @@ mod operator;
 mod canonical;
 
 mod describe;
+mod digest;
 mod partition;
 mod subgraph;
 
 pub use attribute::Attribute;
 pub use canonical::{canonicalize, write_out_windows};
 pub use compact::compact;
+pub use digest::Digests;
 pub use facts::{clip_bounds, scalar};
 use infer::Window;
 pub use infer::{Fact, InferError, Operand, infer};
