@@ -203,6 +203,9 @@ pub enum Problem {
         /// Expected shape.
         shape: Shape,
     },
+    /// There is no such value.
+    #[error("there is no value `{0}`")]
+    UnknownValue(String),
     /// The result cannot be written.
     #[error("cannot write `{}`", path.display())]
     Write {

@@ -16,6 +16,8 @@ mod executor;
 mod inputs;
 mod load;
 mod proto;
+mod reference;
+mod sample;
 mod sort;
 mod tensor;
 mod wire;
@@ -23,6 +25,8 @@ mod wire;
 pub use encode::encode;
 pub use error::{Error, Problem};
 pub use load::{LoadOptions, LoadedModel, OPSETS, load};
+pub use reference::Reference;
+pub use sample::{random_inputs, write_tensors};
 
 #[cfg(test)]
 mod tests;

@@ -1,26 +1,8 @@
-//! Loading real and broken models.
+//! The fixture, and what configuration can get wrong about it.
 
-use std::path::{Path, PathBuf};
-
-use super::*;
+use super::{fashion, load_fashion, options};
 use crate::graph::partition;
-
-pub(super) fn fashion() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/fashion/models/fashion.onnx")
-}
-
-pub(super) fn options(inputs: &[(&str, &[usize])]) -> LoadOptions {
-    LoadOptions {
-        input_shapes: inputs
-            .iter()
-            .map(|(name, dims)| ((*name).to_owned(), dims.to_vec()))
-            .collect(),
-    }
-}
-
-pub(super) fn load_fashion() -> LoadedModel {
-    load(&fashion(), &options(&[("image", &[1, 1, 28, 28])])).unwrap()
-}
+use crate::onnx::{LoadOptions, load};
 
 #[test]
 fn the_fixture_is_cut_into_fused_convolutions() {
