@@ -4,3 +4,14 @@
 //! the same proposals. Nothing here knows how a candidate is compiled or measured.
 
 pub mod compose;
+mod forest;
+mod pool;
+mod posterior;
+mod record;
+mod task;
+#[cfg(test)]
+mod tests;
+
+pub use posterior::Estimate;
+pub use record::Observation;
+pub use task::TaskSearch;

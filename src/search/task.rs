@@ -1,0 +1,234 @@
+//! The search of one task, by asking and telling.
+//!
+//! The default first, then what was suggested from outside, then a random start, half of it around
+//! the default; from then on the expected improvement of a [`Posterior`] over random mappings and
+//! neighbours of the best, with every eighth proposal drawn blindly, whatever was learnt.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::OnceLock;
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::pool::Pool;
+use super::posterior::{Estimate, Posterior};
+use super::record::{Observation, Record};
+use crate::space::{Mapping, SearchSpace};
+
+/// Different mappings to be seen before the forest decides.
+const N_START: usize = 8;
+/// One of so many proposals is drawn blindly.
+const EXPLORE_EVERY: u32 = 8;
+/// Samples after which a mapping is not proposed again.
+const ENOUGH_SAMPLES: u32 = 3;
+/// Share of the latency that is expected to be had as long as nothing is known.
+const UNKNOWN_GAIN: f64 = 0.3;
+/// Draws among which a random one is to pass a filter.
+const MAX_DRAWS: usize = 200;
+
+/// The search of one task. Deterministic: equal calls give equal results.
+#[derive(Debug)]
+pub struct TaskSearch {
+    space: SearchSpace,
+    default: Mapping,
+    seed: u64,
+    rng: ChaCha8Rng,
+    record: Record,
+    suggested: VecDeque<Mapping>,
+    /// Proposed and neither observed nor released.
+    pending: BTreeSet<Mapping>,
+    n_proposed: u32,
+    learnt: OnceLock<Learnt>,
+}
+
+/// What follows from the record, computed when asked for.
+#[derive(Debug)]
+struct Learnt {
+    posterior: Posterior,
+    pool: Pool,
+}
+
+impl TaskSearch {
+    /// Starts a search. `default` is always a candidate, even if the space does not contain it.
+    pub fn new(space: SearchSpace, default: Mapping, seed: u64) -> Self {
+        Self {
+            space,
+            default,
+            seed,
+            rng: ChaCha8Rng::seed_from_u64(seed),
+            record: Record::default(),
+            suggested: VecDeque::new(),
+            pending: BTreeSet::new(),
+            n_proposed: 0,
+            learnt: OnceLock::new(),
+        }
+    }
+
+    /// Returns the space.
+    pub fn space(&self) -> &SearchSpace {
+        &self.space
+    }
+
+    /// Returns the untuned default.
+    pub fn default_mapping(&self) -> &Mapping {
+        &self.default
+    }
+
+    /// Queues mappings to be proposed right after the default, e.g. what is locked, or what was
+    /// best for a similar task. What is not valid in the space is dropped.
+    pub fn suggest(&mut self, mappings: impl IntoIterator<Item = Mapping>) {
+        let valid = mappings
+            .into_iter()
+            .filter(|mapping| self.space.is_valid(mapping).is_ok());
+        self.suggested.extend(valid);
+    }
+
+    /// Takes note of what an evaluation says. Observations of one mapping are pooled.
+    pub fn observe(&mut self, mapping: &Mapping, observation: Observation) {
+        self.pending.remove(mapping);
+        self.record.add(mapping, observation);
+        self.learnt = OnceLock::new();
+    }
+
+    /// Gives a proposal back that was not evaluated; it may be proposed again.
+    pub fn release(&mut self, mapping: &Mapping) {
+        self.pending.remove(mapping);
+    }
+
+    /// Proposes up to `n` different mappings that pass `filter`; fewer if there are no more.
+    ///
+    /// Each is held until it is observed or [released](Self::release). Never proposed are
+    /// mappings that failed, that have enough samples, or that are held already.
+    pub fn propose(&mut self, n: usize, filter: &dyn Fn(&Mapping) -> bool) -> Vec<Mapping> {
+        let mut batch = Vec::new();
+        while batch.len() < n {
+            let Some(mapping) = self.next(filter, &batch) else {
+                break;
+            };
+            self.pending.insert(mapping.clone());
+            batch.push(mapping);
+            self.n_proposed += 1;
+        }
+        batch
+    }
+
+    /// Returns the mapping that is believed to be the fastest, noise considered; `None` if nothing
+    /// ran.
+    pub fn best(&self) -> Option<(&Mapping, Estimate)> {
+        let (mapping, belief) = self.learnt().posterior.ranking().first()?;
+        Some((mapping, belief.estimate()))
+    }
+
+    /// Returns the best of each group of mappings, e.g. of each combination of layouts.
+    pub fn best_by<K: Ord>(&self, key: impl Fn(&Mapping) -> K) -> BTreeMap<K, (Mapping, Estimate)> {
+        let mut best = BTreeMap::new();
+        for (mapping, belief) in self.learnt().posterior.ranking() {
+            let found = best.entry(key(mapping));
+            found.or_insert_with(|| (mapping.clone(), belief.estimate()));
+        }
+        best
+    }
+
+    /// Returns what is believed of a mapping; `None` if it failed, or if it was not seen and is not
+    /// part of the space.
+    pub fn estimate(&self, mapping: &Mapping) -> Option<Estimate> {
+        let posterior = &self.learnt().posterior;
+        if let Some(entry) = self.record.get(mapping) {
+            entry.log_ns()?;
+            let mut ranking = posterior.ranking().iter();
+            return ranking
+                .find(|(seen, _)| seen == mapping)
+                .map(|(_, belief)| belief.estimate());
+        }
+        let features = self.space.encode(mapping)?;
+        posterior
+            .predict(&[&features])
+            .first()
+            .map(super::posterior::Belief::estimate)
+    }
+
+    /// Returns the latency that one more proposal is expected to save, nanoseconds per run; `None`
+    /// if nothing ran yet, and so nothing is known.
+    pub fn expected_gain(&self) -> Option<f64> {
+        let best_ns = self.best()?.1.ns;
+        let learnt = self.learnt();
+        let expected = learnt
+            .pool
+            .best_improvement(|mapping| self.may_propose(mapping));
+        let is_starting = self.record.n_mappings() < N_START && expected > 0.0;
+        Some(best_ns * if is_starting { UNKNOWN_GAIN } else { expected })
+    }
+
+    /// Returns the share of the mappings seen that failed, other than by being slow.
+    pub fn failure_rate(&self) -> f64 {
+        self.record.failure_rate()
+    }
+
+    /// Returns the number of different mappings seen.
+    pub fn n_mappings(&self) -> usize {
+        self.record.n_mappings()
+    }
+
+    fn learnt(&self) -> &Learnt {
+        self.learnt.get_or_init(|| {
+            let seed = self.seed
+                ^ self
+                    .record
+                    .n_observations()
+                    .wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            let posterior = Posterior::new(&self.space, &self.record, seed);
+            let pool = Pool::new(&self.space, &posterior, &self.default, seed);
+            Learnt { posterior, pool }
+        })
+    }
+
+    /// Returns whether a mapping may still be proposed.
+    fn may_propose(&self, mapping: &Mapping) -> bool {
+        let seen = self.record.get(mapping);
+        let is_open = seen.is_none_or(|e| e.failure.is_none() && e.n_samples < ENOUGH_SAMPLES);
+        is_open && !self.pending.contains(mapping)
+    }
+
+    fn next(&mut self, filter: &dyn Fn(&Mapping) -> bool, batch: &[Mapping]) -> Option<Mapping> {
+        let is_new = |search: &Self, mapping: &Mapping| {
+            search.record.get(mapping).is_none()
+                && !search.pending.contains(mapping)
+                && filter(mapping)
+        };
+        if is_new(self, &self.default) {
+            return Some(self.default.clone());
+        }
+        while let Some(idx) = self.suggested.iter().position(filter) {
+            let suggested = self.suggested.remove(idx)?;
+            if is_new(self, &suggested) {
+                return Some(suggested);
+            }
+        }
+        let n_tried = self.record.n_mappings() + self.pending.len();
+        let blind = n_tried < N_START || self.n_proposed.is_multiple_of(EXPLORE_EVERY);
+        if blind && let Some(mapping) = self.draw(&is_new) {
+            return Some(mapping);
+        }
+        let learnt = self.learnt();
+        let open = |mapping: &Mapping| self.may_propose(mapping) && filter(mapping);
+        let guided = learnt.pool.pick(batch, open);
+        guided.or_else(|| self.draw(&is_new))
+    }
+
+    /// Draws a new mapping: around the default and everywhere in turn.
+    fn draw(&mut self, is_new: &dyn Fn(&Self, &Mapping) -> bool) -> Option<Mapping> {
+        for attempt in 0..MAX_DRAWS as u32 {
+            let drawn = if (self.n_proposed + attempt).is_multiple_of(2) {
+                self.space.sample(&mut self.rng)
+            } else {
+                let n_changes = self.rng.random_range(1..=3);
+                self.space
+                    .perturbed(&self.default, n_changes, &mut self.rng)
+            };
+            if let Some(drawn) = drawn.filter(|drawn| is_new(self, drawn)) {
+                return Some(drawn);
+            }
+        }
+        None
+    }
+}
