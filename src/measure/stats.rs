@@ -43,7 +43,8 @@ pub fn compare(baseline_ns: &[u64], candidate_ns: &[u64], seed: u64) -> Option<C
     };
     let ratio = ratio_p25(&vec![1; n])?;
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    let block = (n as f64).cbrt().ceil() as usize;
+    // Not below the four rounds after which a worker moves the memory of all sides.
+    let block = ((n as f64).cbrt().ceil() as usize).max(4);
     let mut n_times = vec![0; n];
     let mut resample = || {
         n_times.fill(0);

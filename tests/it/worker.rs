@@ -26,6 +26,12 @@ const NAN: &str = "*arena.add(i) = f32::NAN;";
 /// Right the first time only: leaves something behind for the next run.
 const STATEFUL: &str = "*arena.add(4 + i) += 1.0; \
     *arena.add(i) = 2.0 * *x.add(i) + *weights.add(i) + *arena.add(4 + i) - 1.0;";
+/// Right as long as what the first run left in the arena is still there.
+const REMEMBERING: &str = "use core::sync::atomic::{AtomicBool, Ordering}; \
+    static STARTED: AtomicBool = AtomicBool::new(false); \
+    if i == 0 && !STARTED.swap(true, Ordering::Relaxed) { *arena.add(4) = 7.0; } \
+    let kept = if *arena.add(4) == 7.0 { 0.0 } else { f32::NAN }; \
+    *arena.add(i) = 2.0 * *x.add(i) + *weights.add(i) + kept;";
 const SLOW: &str = "*arena.add(i) = 2.0 * *x.add(i) + *weights.add(i); \
     let mut n = 0_u32; while n < 2_000_000 { n = core::hint::black_box(n + 1); }";
 
@@ -310,6 +316,20 @@ async fn a_run_that_disturbs_the_next_one_is_seen() {
             .all(|check| check.relative_l2.unwrap() < 1e-6)
     );
     assert!(verified.run.relative_l2.unwrap() > 1e-3);
+}
+
+#[tokio::test]
+async fn memory_that_moves_keeps_its_content() {
+    let fixture = Fixture::new();
+    let mut worker = worker();
+    let artifact = fixture.artifact("remembering", REMEMBERING);
+    worker.load(0, artifact, LIMIT).await.unwrap();
+    worker.profile(0, 1, 10, None, LIMIT).await.unwrap();
+    worker.compare(vec![0], 0, 10, 0, LIMIT).await.unwrap();
+    let verified = worker.verify(0, fixture.reference(), LIMIT).await.unwrap();
+    for check in verified.steps.iter().chain([&verified.run]) {
+        assert!(check.relative_l2.unwrap() < 1e-6, "{verified:?}");
+    }
 }
 
 #[tokio::test]

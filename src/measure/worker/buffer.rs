@@ -1,49 +1,59 @@
 //! Memory that kernels work on.
 #![expect(
     unsafe_code,
-    reason = "kernels need memory of an alignment that no safe container promises"
+    reason = "kernels need pages of their own, which no safe container promises"
 )]
 
-use std::alloc::{Layout, alloc_zeroed, dealloc};
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 use std::slice;
 
 use super::refusal::Refusal;
 use crate::label::Outcome;
 
-/// Alignment: a page, so that a buffer lies the same in the cache sets each time.
-const ALIGNMENT: usize = 4096;
-
 /// Zeroed bytes behind the end, which vector loads may touch.
 const SLACK: usize = 4096;
 
-/// Zeroed memory, aligned to a page.
+/// Zeroed memory that starts at a page.
+///
+/// It comes from the system, not from the allocator: an allocator hands out the pages again that
+/// were just given back to it, and always the same ones to the same user.
 #[derive(Debug)]
 pub(super) struct Buffer {
     start: NonNull<u8>,
     n_bytes: usize,
-    layout: Layout,
+    n_mapped: usize,
 }
 
 impl Buffer {
-    /// Allocates zeroed memory.
+    /// Takes zeroed memory.
     pub(super) fn zeroed(n_bytes: usize) -> Result<Self, Refusal> {
         let refusal = || Refusal {
             outcome: Outcome::OutOfMemory,
             message: format!("cannot allocate {n_bytes} bytes"),
         };
-        let size = n_bytes.checked_add(SLACK).ok_or_else(refusal)?;
-        let layout = Layout::from_size_align(size, ALIGNMENT).map_err(|_| refusal())?;
-        // SAFETY: the size is at least `SLACK`, so it is not zero.
-        let start = unsafe { alloc_zeroed(layout) };
+        let n_mapped = n_bytes.checked_add(SLACK).ok_or_else(refusal)?;
+        // SAFETY: asks for new memory, so nothing that exists is touched.
+        let start = unsafe {
+            libc::mmap(
+                ptr::null_mut(),
+                n_mapped,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            )
+        };
+        if start == libc::MAP_FAILED {
+            return Err(refusal());
+        }
         Ok(Self {
-            start: NonNull::new(start).ok_or_else(refusal)?,
+            start: NonNull::new(start.cast()).ok_or_else(refusal)?,
             n_bytes,
-            layout,
+            n_mapped,
         })
     }
 
-    /// Allocates a copy of bytes.
+    /// Takes memory with a copy of bytes.
     pub(super) fn copy_of(bytes: &[u8]) -> Result<Self, Refusal> {
         let mut buffer = Self::zeroed(bytes.len())?;
         buffer.bytes_mut().copy_from_slice(bytes);
@@ -70,7 +80,7 @@ impl Buffer {
 
     /// The memory as numbers; a rest of less than four bytes is left out.
     pub(super) fn f32s(&self) -> &[f32] {
-        // SAFETY: as for `bytes`; the alignment suffices and every pattern of bits is an f32.
+        // SAFETY: as for `bytes`; a page is aligned for f32, and every pattern of bits is one.
         unsafe { slice::from_raw_parts(self.start.as_ptr().cast(), self.n_bytes / 4) }
     }
 
@@ -83,7 +93,7 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        // SAFETY: allocated with this layout, and freed only here.
-        unsafe { dealloc(self.start.as_ptr(), self.layout) }
+        // SAFETY: mapped with this length, and unmapped only here.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.n_mapped) };
     }
 }

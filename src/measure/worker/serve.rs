@@ -75,7 +75,7 @@ impl State {
             } => {
                 let slot = timing::get(&mut self.slots, slot)?;
                 let counter = &mut self.counter;
-                let profile = timing::profile(slot, counter, warmup, repeats, give_up_ns);
+                let profile = timing::profile(slot, counter, warmup, repeats, give_up_ns)?;
                 Ok(Response::Profiled(profile))
             }
             Request::Compare {

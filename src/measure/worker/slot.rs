@@ -94,6 +94,16 @@ impl Slot {
         Ok(())
     }
 
+    /// Moves all memory to other pages, with what is in it.
+    pub(super) fn relocate(&mut self) -> Result<(), Refusal> {
+        let buffers = self.inputs.iter_mut().chain(&mut self.outputs);
+        for buffer in buffers.chain([&mut self.arena, &mut self.weights]) {
+            // The old pages are given up only when the new ones are taken.
+            *buffer = Buffer::copy_of(buffer.bytes())?;
+        }
+        Ok(())
+    }
+
     /// Returns the number of steps.
     pub(super) fn n_steps(&self) -> usize {
         self.artifact.steps.len()

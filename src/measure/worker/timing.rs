@@ -1,4 +1,11 @@
 //! Taking samples.
+//!
+//! Which physical pages an artifact gets decides how they share the sets of the caches: two copies
+//! of one artifact with 5 MB of memory differed by up to 7 % for as long as they stayed where they
+//! were, with an interval that said otherwise. So memory moves to other pages every few runs, in
+//! random order (whoever moves first gets other pages than who gets his), and samples show the
+//! placement as the noise that it is: the same two copies are then told apart in 0 of 60
+//! comparisons of 60 rounds, also on a machine with four times more work than processors.
 
 use std::collections::BTreeMap;
 
@@ -14,6 +21,9 @@ use crate::measure::protocol::Profile;
 /// Slow runs in a row after which a profile is given up.
 const PATIENCE: usize = 3;
 
+/// Samples that are taken before memory moves on.
+const SAMPLES_PER_PLACE: u32 = 4;
+
 /// Samples every step. The first run, which faults its memory in, never counts as slow.
 pub(super) fn profile(
     slot: &mut Slot,
@@ -21,42 +31,34 @@ pub(super) fn profile(
     warmup: u32,
     repeats: u32,
     give_up_ns: Option<u64>,
-) -> Profile {
+) -> Result<Profile, Refusal> {
     counter.recalibrate();
-    let n_runs = warmup as usize + repeats as usize;
-    let mut run_ns = Vec::new();
-    let mut steps_ns = vec![Vec::new(); slot.n_steps()];
-    let mut ticks = Vec::new();
+    let mut samples = Samples::new(slot.n_steps());
+    let is_slow = |ns: u64| give_up_ns.is_some_and(|limit_ns| ns > limit_ns);
     let mut n_slow = 0;
-    for run_idx in 0..n_runs {
-        let start_ns = thread_cpu_ns();
-        slot.run_with_ticks(&mut ticks);
-        let ns = thread_cpu_ns() - start_ns;
-        run_ns.push(ns);
-        for (samples, pair) in steps_ns.iter_mut().zip(ticks.windows(2)) {
-            samples.push(counter.ns_between(pair[0], pair[1]));
-        }
-        let is_slow = run_idx > 0 && give_up_ns.is_some_and(|limit_ns| ns > limit_ns);
-        n_slow = if is_slow { n_slow + 1 } else { 0 };
+    for run_idx in 0..warmup {
+        let ns = samples.take(slot, counter);
+        n_slow = if run_idx > 0 && is_slow(ns) {
+            n_slow + 1
+        } else {
+            0
+        };
         if n_slow == PATIENCE {
-            break;
+            return Ok(samples.last_slow());
         }
     }
-    let gave_up = n_slow == PATIENCE;
-    let n_skipped = if gave_up {
-        run_ns.len() - PATIENCE
-    } else {
-        warmup as usize
-    };
-    run_ns.drain(..n_skipped);
-    for samples in &mut steps_ns {
-        samples.drain(..n_skipped);
+    samples.clear();
+    for run_idx in 0..repeats {
+        if run_idx % SAMPLES_PER_PLACE == 0 {
+            settle(slot)?;
+        }
+        let ns = samples.take(slot, counter);
+        n_slow = if is_slow(ns) { n_slow + 1 } else { 0 };
+        if n_slow == PATIENCE {
+            return Ok(samples.last_slow());
+        }
     }
-    Profile {
-        run_ns,
-        steps_ns,
-        gave_up,
-    }
+    Ok(samples.profile)
 }
 
 /// Samples whole runs of several slots, in a random order each round.
@@ -70,19 +72,87 @@ pub(super) fn compare(
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut order: Vec<usize> = (0..slots.len()).collect();
     let mut slots_ns = vec![Vec::new(); slots.len()];
-    for round in 0..warmup as usize + rounds as usize {
+    for round in 0..warmup.saturating_add(rounds) {
         order.shuffle(&mut rng);
+        if round % SAMPLES_PER_PLACE == 0 {
+            for &idx in &order {
+                settle(get(loaded, slots[idx])?)?;
+            }
+        }
         for &idx in &order {
-            let slot = get(loaded, slots[idx])?;
-            let start_ns = thread_cpu_ns();
-            slot.run(0, slot.n_steps());
-            let ns = thread_cpu_ns() - start_ns;
-            if round >= warmup as usize {
+            let ns = time(get(loaded, slots[idx])?);
+            if round >= warmup {
                 slots_ns[idx].push(ns);
             }
         }
     }
     Ok(slots_ns)
+}
+
+/// Moves memory to other pages and runs once, so that the caches know them.
+fn settle(slot: &mut Slot) -> Result<(), Refusal> {
+    slot.relocate()?;
+    slot.run(0, slot.n_steps());
+    Ok(())
+}
+
+/// Runs once and returns the time it took, nanoseconds.
+fn time(slot: &mut Slot) -> u64 {
+    let start_ns = thread_cpu_ns();
+    slot.run(0, slot.n_steps());
+    thread_cpu_ns() - start_ns
+}
+
+/// Samples so far.
+struct Samples {
+    profile: Profile,
+    ticks: Vec<u64>,
+}
+
+impl Samples {
+    fn new(n_steps: usize) -> Self {
+        let profile = Profile {
+            run_ns: Vec::new(),
+            steps_ns: vec![Vec::new(); n_steps],
+            gave_up: false,
+        };
+        let ticks = Vec::new();
+        Self { profile, ticks }
+    }
+
+    /// Runs once and returns the time of the run, nanoseconds.
+    fn take(&mut self, slot: &mut Slot, counter: &Counter) -> u64 {
+        let start_ns = thread_cpu_ns();
+        slot.run_with_ticks(&mut self.ticks);
+        let ns = thread_cpu_ns() - start_ns;
+        self.profile.run_ns.push(ns);
+        for (samples, pair) in self.profile.steps_ns.iter_mut().zip(self.ticks.windows(2)) {
+            samples.push(counter.ns_between(pair[0], pair[1]));
+        }
+        ns
+    }
+
+    fn clear(&mut self) {
+        self.keep_last(0);
+    }
+
+    /// The samples of a profile that is given up.
+    fn last_slow(mut self) -> Profile {
+        self.keep_last(PATIENCE);
+        self.profile.gave_up = true;
+        self.profile
+    }
+
+    fn keep_last(&mut self, n: usize) {
+        for samples in self
+            .profile
+            .steps_ns
+            .iter_mut()
+            .chain([&mut self.profile.run_ns])
+        {
+            samples.drain(..samples.len().saturating_sub(n));
+        }
+    }
 }
 
 /// Returns what is loaded into a slot.
