@@ -66,6 +66,20 @@ pub fn write_scratch(path: &Path, bytes: &[u8]) -> Result<(), FsError> {
     fs::write(path, bytes).map_err(|error| FsError::new("write", path, error))
 }
 
+/// Creates or empties a file that can be made again at any time, to be written by someone else,
+/// e.g. as the standard error of a child. What is written goes to the end.
+///
+/// # Errors
+/// [`FsError`] names the file.
+pub fn create_scratch(path: &Path) -> Result<File, FsError> {
+    let open = || {
+        let file = OpenOptions::new().append(true).create(true).open(path)?;
+        file.set_len(0)?;
+        Ok(file)
+    };
+    open().map_err(|error| FsError::new("create", path, error))
+}
+
 /// Appends to a file, creating it if need be, and waits until the bytes are on the disk.
 ///
 /// # Errors

@@ -110,6 +110,19 @@ fn replace_on_a_full_disk_keeps_the_old_content_and_no_temporary_file() {
 }
 
 #[test]
+fn a_scratch_file_is_emptied_and_written_at_its_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("log");
+    write_scratch(&path, b"old").unwrap();
+    let mut file = create_scratch(&path).unwrap();
+    append(&path, b"one ").unwrap();
+    file.write_all(b"two").unwrap();
+    assert_eq!(read(&path).unwrap(), b"one two");
+    let error = create_scratch(dir.path()).unwrap_err();
+    assert!(error.to_string().starts_with("cannot create"));
+}
+
+#[test]
 fn a_missing_file_is_not_found_and_removing_it_is_no_error() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("none");

@@ -22,8 +22,7 @@ const MAX_MESSAGE_BYTES: usize = 4096;
 ///
 /// The child dies with this process on Linux, so that no compiler outlives the tool.
 pub(super) fn run(mut command: Command, log: &Path, timeout: Duration) -> io::Result<Ended> {
-    fsx::write_scratch(log, b"").map_err(io::Error::other)?;
-    let stderr = std::fs::OpenOptions::new().append(true).open(log)?;
+    let stderr = fsx::create_scratch(log).map_err(io::Error::other)?;
     command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
