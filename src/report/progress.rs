@@ -9,6 +9,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 const DELAY: Duration = Duration::from_millis(500);
 /// Redraws per second, at most.
 const RATE: u8 = 10;
+/// The verb of a status line, then how far and how well.
+const TEMPLATE: &str = "  {prefix:>10.cyan.bold} [{bar:24}] {pos}/{len}: {wide_msg}";
 
 /// A bar at the bottom of the terminal, or nothing at all.
 pub(super) struct Progress {
@@ -40,7 +42,9 @@ impl Progress {
         }
         let bar = self.bar.get_or_insert_with(|| {
             let target = ProgressDrawTarget::stderr_with_hz(RATE);
-            ProgressBar::with_draw_target(Some(length.into()), target).with_style(style())
+            ProgressBar::with_draw_target(Some(length.into()), target)
+                .with_style(style())
+                .with_prefix("Evaluating")
         });
         bar.set_length(length.into());
         bar.set_position(position.into());
@@ -64,11 +68,47 @@ impl Progress {
 }
 
 fn style() -> ProgressStyle {
-    ProgressStyle::with_template(
-        "  \u{1b}[1;96mEvaluating\u{1b}[0m [{bar:24}] {pos}/{len}: {wide_msg}",
-    )
-    .map_or_else(
+    ProgressStyle::with_template(TEMPLATE).map_or_else(
         |_| ProgressStyle::default_bar(),
         |style| style.progress_chars("=> "),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn progress(is_enabled: bool, age: Duration) -> Progress {
+        let now = Instant::now();
+        Progress {
+            is_enabled,
+            started: now.checked_sub(age).unwrap_or(now),
+            bar: None,
+        }
+    }
+
+    #[test]
+    fn no_bar_is_drawn_in_the_first_half_second() {
+        let mut young = progress(true, Duration::ZERO);
+        young.update(1, 10, "");
+        assert!(young.bar.is_none());
+        let mut old = progress(true, DELAY);
+        old.update(1, 10, "");
+        assert_eq!(old.bar.as_ref().map(ProgressBar::position), Some(1));
+        old.restart();
+        old.update(2, 10, "");
+        assert!(old.bar.is_none());
+    }
+
+    #[test]
+    fn no_bar_is_drawn_where_none_is_allowed() {
+        let mut progress = progress(false, DELAY);
+        progress.update(1, 10, "");
+        assert!(progress.bar.is_none());
+    }
+
+    #[test]
+    fn the_style_is_valid() {
+        assert!(ProgressStyle::with_template(TEMPLATE).is_ok());
+    }
 }
