@@ -12,6 +12,7 @@ mod types;
 mod compact;
 mod defaults;
 mod facts;
+mod flops;
 mod infer;
 mod operator;
 
