@@ -9,6 +9,7 @@ use crate::config::{EditError, SettingsError};
 use crate::device::ProfileError;
 use crate::fsx::FsError;
 use crate::lock::LockError;
+use crate::onnx;
 
 /// What kind of failure: it decides the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,6 +137,17 @@ impl From<LockError> for Error {
 impl From<ProfileError> for Error {
     fn from(error: ProfileError) -> Self {
         Self::failed(error).help("`templates/devices/x86-64-v3.toml` shows every key")
+    }
+}
+
+impl From<onnx::Error> for Error {
+    fn from(error: onnx::Error) -> Self {
+        let help = error.help();
+        let error = Self::failed(error);
+        match help {
+            Some(help) => error.help(help),
+            None => error,
+        }
     }
 }
 

@@ -72,7 +72,7 @@ impl Answer for GraphAnswer {
             ]);
         }
         format!(
-            "`{}`: {} in {}, {}FLOPs, structure {}, content {}\n{}",
+            "`{}`: {} in {}, {} FLOPs, structure {}, content {}\n{}",
             self.model,
             plural(self.n_subgraphs(), "subgraph"),
             plural(self.rows.len(), "task"),

@@ -2,6 +2,7 @@
 
 mod config;
 mod diff;
+mod graph;
 mod init;
 mod support;
 mod transcripts;

@@ -7,7 +7,7 @@ use crate::cli::args::Selection;
 use crate::cli::exit_code::Outcome;
 use crate::cli::project::Project;
 use crate::cli::run::Ctx;
-use crate::cli::{Error, interrupt, select};
+use crate::cli::{Error, interrupt, models, select};
 use crate::config::Overrides;
 use crate::measure::WorkerSpec;
 
@@ -49,7 +49,8 @@ pub(crate) fn run(args: &Args, ctx: &Ctx) -> Result<Outcome, Error> {
         seed: *seed,
     };
     let project = Project::read(ctx, overrides)?;
-    let models = select::models(&project, selection)?;
+    let selected = select::models(&project, selection)?;
+    selected.iter().copied().try_for_each(models::expect_file)?;
     let targets = select::targets(&project, selection)?;
     select::expect_usable(&targets)?;
     let worker = WorkerSpec::of_this_program()
@@ -63,7 +64,7 @@ pub(crate) fn run(args: &Args, ctx: &Ctx) -> Result<Outcome, Error> {
             workspace_root: project.workspace.root.clone(),
             scratch: project.workspace.target_dir.join("metainfer"),
             home: ctx.home()?,
-            models: models.into_iter().cloned().collect(),
+            models: selected.into_iter().cloned().collect(),
             targets,
             search: project.settings.search,
             jobs: jobs

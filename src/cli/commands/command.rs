@@ -2,7 +2,7 @@
 
 use clap::Subcommand;
 
-use super::{adapt, diff, init, targets};
+use super::{adapt, diff, graph, init, targets};
 use crate::cli::Error;
 use crate::cli::exit_code::Outcome;
 use crate::cli::run::Ctx;
@@ -11,6 +11,7 @@ use crate::cli::run::Ctx;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Init(init::Args),
+    Graph(graph::Args),
     Adapt(adapt::Args),
     Diff(diff::Args),
     Targets(targets::Args),
@@ -21,6 +22,7 @@ impl Command {
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Init(_) => "init",
+            Self::Graph(_) => "graph",
             Self::Adapt(_) => "adapt",
             Self::Diff(_) => "diff",
             Self::Targets(_) => "targets",
@@ -31,6 +33,7 @@ impl Command {
     pub(crate) fn run(&self, ctx: &Ctx) -> Result<Outcome, Error> {
         match self {
             Self::Init(args) => init::run(args, ctx),
+            Self::Graph(args) => graph::run(args, ctx),
             Self::Adapt(args) => adapt::run(args, ctx),
             Self::Diff(args) => diff::run(args, ctx),
             Self::Targets(args) => targets::run(args, ctx),

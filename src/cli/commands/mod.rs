@@ -3,6 +3,7 @@
 pub(crate) mod adapt;
 mod command;
 pub(crate) mod diff;
+pub(crate) mod graph;
 pub(crate) mod init;
 pub(crate) mod targets;
 

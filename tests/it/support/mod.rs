@@ -9,6 +9,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// Configuration of the fixture.
+const FASHION: &str = "\
+model-dir = \"models\"
+
+[[model]]
+name = \"fashion\"
+inputs = { image = [1, 1, 28, 28] }
+";
+
 /// A temporary workspace with a package `demo`, an empty user directory, and nothing of the
 /// user's environment but the toolchain.
 pub(crate) struct Sandbox {
@@ -36,6 +45,20 @@ impl Sandbox {
             "[workspace]\n[package]\nname = \"demo\"\nversion = \"0.1.0\"\nedition = \"2024\"\n",
         );
         sandbox.file("src/lib.rs", "");
+        sandbox
+    }
+
+    /// As [`Sandbox::new`], with the model of `fixtures/fashion`, configured.
+    pub(crate) fn with_fashion() -> Self {
+        let sandbox = Self::new();
+        let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/fashion");
+        fs::create_dir(sandbox.path("models")).unwrap();
+        fs::copy(
+            fixture.join("models/fashion.onnx"),
+            sandbox.path("models/fashion.onnx"),
+        )
+        .unwrap();
+        sandbox.file("metainfer.toml", FASHION);
         sandbox
     }
 
