@@ -2,7 +2,7 @@
 //!
 //! `//` and `%` are integer division and remainder, `/` gives a float. Besides what minijinja has
 //! (`range(a, b)` without `b`, `in`, `if … else`), there are `min(a, b, …)`, `max(a, b, …)`,
-//! `ceil_div(a, b)` and `divisors(n)`. An evaluation takes about half a microsecond, so that
+//! `ceil_div(a, b)`, `gcd(a, b)` and `divisors(n)`. An evaluation takes about half a microsecond, so that
 //! whoever needs many of them tabulates (see `bound`).
 
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ use super::{Facts, ParamValue};
 const MAX_DIVISORS_OF: i64 = 1 << 32;
 
 /// Names of the functions that an expression may call.
-const FUNCTIONS: [&str; 5] = ["ceil_div", "divisors", "max", "min", "range"];
+const FUNCTIONS: [&str; 6] = ["ceil_div", "divisors", "gcd", "max", "min", "range"];
 
 /// Immutable: only the syntax and the functions above.
 static LANGUAGE: LazyLock<Environment<'static>> = LazyLock::new(|| {
@@ -27,6 +27,7 @@ static LANGUAGE: LazyLock<Environment<'static>> = LazyLock::new(|| {
     language.add_function("min", |items: Rest<Value>| extreme(items, false));
     language.add_function("max", |items: Rest<Value>| extreme(items, true));
     language.add_function("ceil_div", ceil_div);
+    language.add_function("gcd", gcd);
     language.add_function("divisors", divisors);
     language
 });
@@ -167,6 +168,19 @@ fn ceil_div(dividend: i64, divisor: i64) -> Result<i64, Error> {
     Ok(dividend / divisor + i64::from(dividend % divisor != 0))
 }
 
+fn gcd(lhs: i64, rhs: i64) -> Result<i64, Error> {
+    if lhs <= 0 || rhs <= 0 {
+        return Err(invalid(format!(
+            "`gcd({lhs}, {rhs})` needs positive numbers"
+        )));
+    }
+    let (mut lhs, mut rhs) = (lhs, rhs);
+    while rhs != 0 {
+        (lhs, rhs) = (rhs, lhs % rhs);
+    }
+    Ok(lhs)
+}
+
 /// Returns the divisors of a positive number, ascending.
 fn divisors(number: i64) -> Result<Vec<i64>, Error> {
     if !(1..=MAX_DIVISORS_OF).contains(&number) {
@@ -218,6 +232,8 @@ mod tests {
         check("min()", "error");
         check("ceil_div(ow, 24)", "3");
         check("ceil_div(ow, 0)", "error");
+        check("gcd(ow, 24)", "8");
+        check("gcd(ow, 0)", "error");
         check("ow // 0", "error");
         check("ow % 0", "error");
     }

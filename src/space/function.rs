@@ -40,6 +40,40 @@ impl<T: Copy> Function<T> {
     }
 }
 
+impl Function<bool> {
+    /// Returns which values of its parameters can make it true if every parameter is one of
+    /// `allowed`; nothing if that is not tabulated.
+    pub(super) fn supported(&self, bound: &Bound, allowed: &[Vec<u16>]) -> Vec<(usize, Vec<bool>)> {
+        let Some(table) = &self.table else {
+            return Vec::new();
+        };
+        let n_values = |param: &usize| bound.params[*param].values.len();
+        let mut supported: Vec<Vec<bool>> = self
+            .scope
+            .iter()
+            .map(|param| vec![false; n_values(param)])
+            .collect();
+        let is_allowed: Vec<Vec<bool>> = (self.scope.iter())
+            .map(|param| {
+                let mut is_allowed = vec![false; n_values(param)];
+                allowed[*param]
+                    .iter()
+                    .for_each(|&idx| is_allowed[usize::from(idx)] = true);
+                is_allowed
+            })
+            .collect();
+        for (entry, _) in table.iter().enumerate().filter(|(_, holds)| **holds) {
+            let value = |at: usize| entry / self.strides[at] % is_allowed[at].len();
+            if (0..self.scope.len()).all(|at| is_allowed[at][value(at)]) {
+                for (at, supported) in supported.iter_mut().enumerate() {
+                    supported[value(at)] = true;
+                }
+            }
+        }
+        self.scope.iter().copied().zip(supported).collect()
+    }
+}
+
 impl Bound {
     /// Defines the names of some parameters at a point.
     fn scope_at(&self, params: &[usize], point: &[u16]) -> Scope {

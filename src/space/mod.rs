@@ -13,6 +13,8 @@ mod error;
 mod expr;
 mod features;
 mod function;
+#[cfg(test)]
+mod native_tests;
 mod search_space;
 mod template;
 #[cfg(test)]

@@ -34,15 +34,34 @@ pub struct Param {
 impl SearchSpace {
     pub(super) fn new(bound: Bound) -> Self {
         let all = |n: usize| (0..n as u16).collect();
-        Self {
-            allowed: bound
-                .params
-                .iter()
-                .map(|param| all(param.values.len()))
-                .collect(),
+        let params = bound.params.iter();
+        let mut space = Self {
+            allowed: params.map(|param| all(param.values.len())).collect(),
             bound: Arc::new(bound),
             filters: Vec::new(),
             listed: Arc::default(),
+        };
+        space.propagate();
+        space
+    }
+
+    /// Drops values that no constraint lets be chosen whatever the other parameters are, so that
+    /// drawing at random seldom fails.
+    fn propagate(&mut self) {
+        loop {
+            let mut has_changed = false;
+            for constraint in &self.bound.constraints {
+                for (param, supported) in constraint.function.supported(&self.bound, &self.allowed)
+                {
+                    let allowed = &mut self.allowed[param];
+                    let n_allowed = allowed.len();
+                    allowed.retain(|&idx| supported[usize::from(idx)]);
+                    has_changed |= allowed.len() < n_allowed;
+                }
+            }
+            if !has_changed {
+                return;
+            }
         }
     }
 
@@ -115,6 +134,7 @@ impl SearchSpace {
                 }
             }
         }
+        fixed.propagate();
         Ok(fixed)
     }
 

@@ -174,6 +174,9 @@ impl SearchSpace {
     }
 
     fn sample_point(&self, rng: &mut impl Rng) -> Option<Point> {
+        if self.allowed().iter().any(Vec::is_empty) {
+            return None;
+        }
         if !self.is_listed() {
             for _ in 0..MAX_REJECTIONS {
                 let draw = |allowed: &Vec<u16>| allowed[rng.random_range(0..allowed.len())];
