@@ -13,8 +13,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::WorkerError;
-use super::protocol::{Profile, Request, Response, Verified};
-use crate::backend::Artifact;
+use super::protocol::{Request, Response};
 
 /// How to start a worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,95 +106,6 @@ impl Worker {
     /// Returns the process, while there is one.
     pub fn pid(&self) -> Option<u32> {
         self.child.id()
-    }
-
-    /// Loads an artifact into a slot; what was there is dropped.
-    ///
-    /// # Errors
-    /// [`WorkerError`] says how it went wrong and whether the worker is still there.
-    pub async fn load(
-        &mut self,
-        slot: u32,
-        artifact: Artifact,
-        limit: Duration,
-    ) -> Result<(), WorkerError> {
-        let artifact = Box::new(artifact);
-        match self
-            .request(&Request::Load { slot, artifact }, limit)
-            .await?
-        {
-            Response::Loaded => Ok(()),
-            other => Err(WorkerError::unexpected(&other)),
-        }
-    }
-
-    /// Compares the artifact in a slot with a reference file.
-    ///
-    /// # Errors
-    /// [`WorkerError`] says how it went wrong and whether the worker is still there.
-    pub async fn verify(
-        &mut self,
-        slot: u32,
-        reference: PathBuf,
-        limit: Duration,
-    ) -> Result<Verified, WorkerError> {
-        match self
-            .request(&Request::Verify { slot, reference }, limit)
-            .await?
-        {
-            Response::Verified(verified) => Ok(verified),
-            other => Err(WorkerError::unexpected(&other)),
-        }
-    }
-
-    /// Samples every step of the artifact in a slot.
-    ///
-    /// # Errors
-    /// [`WorkerError`] says how it went wrong and whether the worker is still there.
-    pub async fn profile(
-        &mut self,
-        slot: u32,
-        warmup: u32,
-        repeats: u32,
-        give_up_ns: Option<u64>,
-        limit: Duration,
-    ) -> Result<Profile, WorkerError> {
-        let request = Request::Profile {
-            slot,
-            warmup,
-            repeats,
-            give_up_ns,
-        };
-        match self.request(&request, limit).await? {
-            Response::Profiled(profile) => Ok(profile),
-            other => Err(WorkerError::unexpected(&other)),
-        }
-    }
-
-    /// Samples whole runs of several slots in turn, in a random order each round; returns the
-    /// samples of each slot, nanoseconds, by round.
-    ///
-    /// # Errors
-    /// [`WorkerError`] says how it went wrong and whether the worker is still there.
-    pub async fn compare(
-        &mut self,
-        slots: Vec<u32>,
-        warmup: u32,
-        rounds: u32,
-        seed: u64,
-        limit: Duration,
-    ) -> Result<Vec<Vec<u64>>, WorkerError> {
-        let n_slots = slots.len();
-        let request = Request::Compare {
-            slots,
-            warmup,
-            rounds,
-            seed,
-        };
-        match self.request(&request, limit).await? {
-            Response::Compared { slots_ns } if slots_ns.len() == n_slots => Ok(slots_ns),
-            other => Err(WorkerError::unexpected(&other)),
-        }
     }
 
     /// Sends a request and waits for the answer, at most for `limit`. The worker is gone after an

@@ -4,6 +4,7 @@
 //! hang or a wrong library is one failed trial with a typed outcome ([`WorkerError::outcome`]).
 //! Nothing here knows why something is measured; [`stats`] is pure.
 
+mod calls;
 mod client;
 mod device;
 mod error;
