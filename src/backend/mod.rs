@@ -3,9 +3,11 @@
 //! A backend turns a model and a [`Candidate`](crate::space::Candidate) for each of its subgraphs into an [`Artifact`] that
 //! a worker process can run. Failures are values.
 
+mod api;
 mod artifact;
 mod failure;
 pub mod native;
 
+pub use api::{Backend, BackendError, Prepared};
 pub use artifact::{Artifact, IoSpec, Place, StepSpec, TraceSpec, View};
 pub use failure::Failure;

@@ -6,6 +6,7 @@
 //! The measured facts behind the kernels: vectors through `core::arch`, accumulators as named
 //! variables in unrolled text (arrays of vectors lose up to 2.7× to the optimiser's mood).
 
+mod backend;
 pub mod build;
 pub mod isa;
 pub mod kernels;
@@ -14,7 +15,10 @@ pub mod lower;
 pub mod plan;
 pub mod program;
 pub mod render;
+pub mod space;
 pub mod spec;
+
+pub use backend::{Native, NativeOptions};
 
 #[cfg(test)]
 mod tests;

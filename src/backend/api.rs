@@ -1,0 +1,97 @@
+//! What a backend does.
+
+use std::path::PathBuf;
+
+use super::{Artifact, Failure};
+use crate::graph::{Graph, Partition};
+use crate::space::{Candidate, Mapping, SearchSpace};
+
+/// A compiler and the engine it compiles for.
+pub trait Backend: Send + Sync {
+    /// Returns its name, e.g. `native`.
+    fn name(&self) -> &str;
+
+    /// Returns its version: equal versions make equal code of equal candidates.
+    fn version(&self) -> &str;
+
+    /// Returns the compiler it uses, as it calls itself.
+    fn toolchain(&self) -> &str;
+
+    /// Gets ready to build deployments of a model.
+    ///
+    /// # Errors
+    /// [`BackendError::NotCovered`] names every operator without a kernel.
+    fn prepare(
+        &self,
+        graph: &Graph,
+        partition: &Partition,
+    ) -> Result<Box<dyn Prepared>, BackendError>;
+}
+
+/// A model that a backend is ready to build.
+pub trait Prepared: Send + Sync {
+    /// Returns the mappings of a subgraph; `None` if there is nothing to choose.
+    fn space(&self, subgraph: usize) -> Option<&SearchSpace>;
+
+    /// Returns the candidate that a subgraph has untuned.
+    fn default_candidate(&self, subgraph: usize) -> Candidate;
+
+    /// Returns the layouts in which a mapping reads and writes the main values of a subgraph;
+    /// `None` for a subgraph that takes its input as it comes.
+    fn layouts(&self, subgraph: usize, mapping: &Mapping) -> Option<[String; 2]>;
+
+    /// Builds the model with a candidate for each subgraph, in at most `jobs` processes.
+    ///
+    /// # Errors
+    /// The outer error stops everything; the inner one blames a candidate.
+    fn build(
+        &self,
+        candidates: &[Candidate],
+        jobs: usize,
+    ) -> Result<Result<Artifact, Failure>, BackendError>;
+
+    /// Removes the files of an artifact that will not be run again.
+    fn discard(&self, artifact: &Artifact);
+}
+
+/// Something that no candidate is to blame for.
+#[derive(Debug, thiserror::Error)]
+pub enum BackendError {
+    /// Operators that have no kernel: node, operator and reason.
+    #[error("the {backend} backend does not cover {}", list(missing))]
+    NotCovered {
+        /// Name of the backend.
+        backend: String,
+        /// Each operator, as a sentence.
+        missing: Vec<String>,
+    },
+    /// The compiler does not work.
+    #[error("cannot use the compiler `{}`", command.display())]
+    Toolchain {
+        /// Its executable.
+        command: PathBuf,
+        /// Why.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// Files cannot be written or read.
+    #[error(transparent)]
+    Files(#[from] crate::fsx::FsError),
+    /// Templates that people may override do not work.
+    #[error("cannot use the templates of the {backend} backend")]
+    Templates {
+        /// Name of the backend.
+        backend: String,
+        /// Why.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+fn list(items: &[String]) -> String {
+    match items {
+        [one] => one.clone(),
+        [first, rest @ ..] => format!("{first} (and {} more)", rest.len()),
+        [] => "the model".to_owned(),
+    }
+}

@@ -1,0 +1,284 @@
+//! The backend: templates, a compiler, and models prepared for both.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::build::{BuildError, Builder, Toolchain, ToolchainError};
+use super::kernels::{KernelCtx, KernelError};
+use super::layout::Layout;
+use super::lower::lower;
+use super::program::{AssembleError, Choice, Program, assemble};
+use super::render::Renderer;
+use super::space::{Spaces, default_mapping};
+use super::spec::{Kind, Operation};
+use crate::backend::{Artifact, Backend, BackendError, Failure, Prepared};
+use crate::device::Isa;
+use crate::graph::{Graph, Partition};
+use crate::label::Outcome;
+use crate::space::{Candidate, Mapping, SearchSpace};
+
+/// Changes whenever the generator makes other code of the same templates.
+const GENERATOR: u32 = 1;
+
+/// What the native backend is opened with.
+#[derive(Debug, Clone)]
+pub struct NativeOptions {
+    /// Instruction set that code is made for.
+    pub isa: Isa,
+    /// The Rust compiler.
+    pub rustc: PathBuf,
+    /// Directory for sources, objects and libraries.
+    pub dir: PathBuf,
+    /// Optimisation level of kernels, 1 to 3.
+    pub opt_level: u8,
+    /// Longest time that one compiler call may take.
+    pub timeout: Duration,
+    /// Templates that replace shipped ones of the same name.
+    pub templates: BTreeMap<String, String>,
+}
+
+/// Compiles models to Rust kernels.
+#[derive(Debug)]
+pub struct Native {
+    engine: Arc<Engine>,
+    version: String,
+}
+
+#[derive(Debug)]
+struct Engine {
+    isa: Isa,
+    renderer: Renderer,
+    spaces: Spaces,
+    builder: Builder,
+}
+
+impl Native {
+    /// Opens the backend.
+    ///
+    /// # Errors
+    /// [`BackendError`] if there is no compiler, a template does not parse, or the directory
+    /// cannot be made.
+    pub fn open(options: &NativeOptions) -> Result<Self, BackendError> {
+        let templates = |source| BackendError::Templates {
+            backend: "native".to_owned(),
+            source,
+        };
+        let renderer = Renderer::new(&options.templates).map_err(|e| templates(Box::new(e)))?;
+        let spaces = Spaces::new(&options.templates).map_err(|e| templates(Box::new(e)))?;
+        let toolchain = Toolchain::discover(&options.rustc)
+            .map_err(|source| toolchain_error(&options.rustc, source))?;
+        let version = format!(
+            "{GENERATOR}-{}-{}-O{}",
+            renderer.digest().short(),
+            toolchain.version,
+            options.opt_level
+        );
+        let builder = Builder::open(toolchain, &options.dir, options.opt_level, options.timeout)
+            .map_err(build_error)?;
+        let engine = Arc::new(Engine {
+            isa: options.isa,
+            renderer,
+            spaces,
+            builder,
+        });
+        Ok(Self { engine, version })
+    }
+
+    /// Assembles the program of a deployment, without compiling it.
+    ///
+    /// # Errors
+    /// The outer error names what is not covered; the inner one blames a candidate.
+    pub fn program(
+        &self,
+        graph: &Graph,
+        partition: &Partition,
+        candidates: Option<&[Candidate]>,
+    ) -> Result<Result<Program, Failure>, BackendError> {
+        let model = Model::new(&self.engine, graph, partition)?;
+        let defaults: Vec<Candidate>;
+        let candidates = if let Some(candidates) = candidates {
+            candidates
+        } else {
+            let all = 0..partition.subgraphs.len();
+            defaults = all.map(|idx| model.default_candidate(idx)).collect();
+            &defaults
+        };
+        Ok(model.assemble(candidates))
+    }
+}
+
+impl Backend for Native {
+    fn name(&self) -> &'static str {
+        "native"
+    }
+
+    fn version(&self) -> &str {
+        &self.version
+    }
+
+    fn toolchain(&self) -> &str {
+        &self.engine.builder.toolchain().version
+    }
+
+    fn prepare(
+        &self,
+        graph: &Graph,
+        partition: &Partition,
+    ) -> Result<Box<dyn Prepared>, BackendError> {
+        Ok(Box::new(Model::new(&self.engine, graph, partition)?))
+    }
+}
+
+/// A lowered model.
+struct Model {
+    engine: Arc<Engine>,
+    graph: Graph,
+    operations: Vec<Operation>,
+    /// By subgraph.
+    spaces: Vec<Option<SearchSpace>>,
+}
+
+impl Model {
+    fn new(
+        engine: &Arc<Engine>,
+        graph: &Graph,
+        partition: &Partition,
+    ) -> Result<Self, BackendError> {
+        let operations = lower(graph, partition).map_err(|missing| BackendError::NotCovered {
+            backend: "native".to_owned(),
+            missing: missing.iter().map(ToString::to_string).collect(),
+        })?;
+        let mut spaces = vec![None; partition.subgraphs.len()];
+        for operation in operations.iter().rev() {
+            spaces[operation.subgraph] =
+                engine
+                    .spaces
+                    .of(engine.isa, operation)
+                    .map_err(|e| BackendError::Templates {
+                        backend: "native".to_owned(),
+                        source: Box::new(e),
+                    })?;
+        }
+        Ok(Self {
+            engine: Arc::clone(engine),
+            graph: graph.clone(),
+            operations,
+            spaces,
+        })
+    }
+
+    fn main_operation(&self, subgraph: usize) -> Option<&Operation> {
+        self.operations
+            .iter()
+            .find(|operation| operation.subgraph == subgraph)
+    }
+
+    fn assemble(&self, candidates: &[Candidate]) -> Result<Program, Failure> {
+        let ctx = KernelCtx {
+            renderer: &self.engine.renderer,
+            isa: self.engine.isa,
+        };
+        assemble(ctx, &self.graph, &self.operations, &Choice(candidates)).map_err(|error| {
+            let subgraph = match &error {
+                AssembleError::Kernel { subgraph, .. } | AssembleError::Layout { subgraph, .. } => {
+                    Some(*subgraph)
+                }
+                _ => None,
+            };
+            Failure {
+                subgraph,
+                outcome: Outcome::Unsupported,
+                message: chain(&error),
+            }
+        })
+    }
+}
+
+impl Prepared for Model {
+    fn space(&self, subgraph: usize) -> Option<&SearchSpace> {
+        self.spaces.get(subgraph).and_then(Option::as_ref)
+    }
+
+    fn default_candidate(&self, subgraph: usize) -> Candidate {
+        let mapping = self
+            .main_operation(subgraph)
+            .map(|operation| default_mapping(self.engine.isa, operation))
+            .unwrap_or_default();
+        Candidate {
+            mapping,
+            ..Candidate::default()
+        }
+    }
+
+    fn layouts(&self, subgraph: usize, mapping: &Mapping) -> Option<[String; 2]> {
+        match self.main_operation(subgraph)?.kind {
+            Kind::Conv(_) | Kind::Depthwise(_) => Some(["layout_in", "layout_out"].map(|name| {
+                mapping
+                    .word(name)
+                    .map_or_else(|| Layout::Nchw.to_string(), str::to_owned)
+            })),
+            Kind::Dense(_) => Some([Layout::Flat.to_string(), Layout::Flat.to_string()]),
+            Kind::Pool(_) | Kind::Map(_) | Kind::Softmax(_) | Kind::Alias => None,
+        }
+    }
+
+    fn build(
+        &self,
+        candidates: &[Candidate],
+        jobs: usize,
+    ) -> Result<Result<Artifact, Failure>, BackendError> {
+        let started = std::time::Instant::now();
+        let program = match self.assemble(candidates) {
+            Ok(program) => program,
+            Err(failure) => return Ok(Err(failure)),
+        };
+        if let Err(failure) = self
+            .engine
+            .builder
+            .compile(&program, jobs)
+            .map_err(build_error)?
+        {
+            return Ok(Err(failure));
+        }
+        let built = self.engine.builder.link(&program).map_err(build_error)?;
+        Ok(built.map(|artifact| Artifact {
+            compile_ns: started.elapsed().as_nanos() as u64,
+            ..artifact
+        }))
+    }
+
+    fn discard(&self, artifact: &Artifact) {
+        // What cannot be removed now goes with the directory.
+        let _ = self.engine.builder.discard(artifact);
+    }
+}
+
+fn chain(error: &AssembleError) -> String {
+    match error {
+        AssembleError::Kernel {
+            source: KernelError::Unsupported(why),
+            ..
+        } => why.clone(),
+        AssembleError::Kernel { source, .. } => source.to_string(),
+        other => other.to_string(),
+    }
+}
+
+fn build_error(error: BuildError) -> BackendError {
+    match error {
+        BuildError::Files(error) => BackendError::Files(error),
+        BuildError::Spawn { ref rustc, .. } => BackendError::Toolchain {
+            command: rustc.clone(),
+            source: Box::new(error),
+        },
+    }
+}
+
+fn toolchain_error(rustc: &Path, source: ToolchainError) -> BackendError {
+    BackendError::Toolchain {
+        command: rustc.to_owned(),
+        source: Box::new(source),
+    }
+}

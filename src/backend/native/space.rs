@@ -1,0 +1,228 @@
+//! The mappings that an operation can have, and the one it has untuned.
+
+use std::collections::BTreeMap;
+
+use super::isa;
+use super::layout::is_flat;
+use super::spec::{Conv, Dense, Kind, Operation};
+use crate::device::Isa;
+use crate::space::{Facts, Mapping, ParamValue, SearchSpace, SpaceError, SpaceTemplate};
+
+/// The shipped spaces by name.
+pub const SPACES: [(&str, &str); 3] = [
+    (
+        "native/conv.toml",
+        include_str!("../../../templates/spaces/native/conv.toml"),
+    ),
+    (
+        "native/depthwise.toml",
+        include_str!("../../../templates/spaces/native/depthwise.toml"),
+    ),
+    (
+        "native/dense.toml",
+        include_str!("../../../templates/spaces/native/dense.toml"),
+    ),
+];
+
+/// Parsed templates of the native backend's spaces.
+#[derive(Debug)]
+pub struct Spaces {
+    conv: SpaceTemplate,
+    depthwise: SpaceTemplate,
+    dense: SpaceTemplate,
+}
+
+impl Spaces {
+    /// Parses the shipped templates, each replaced by the one of the same name in `overrides`.
+    ///
+    /// # Errors
+    /// [`SpaceError`] names the template and the place.
+    pub fn new(overrides: &BTreeMap<String, String>) -> Result<Self, SpaceError> {
+        let parse = |(name, shipped): (&str, &str)| {
+            SpaceTemplate::parse(name, overrides.get(name).map_or(shipped, String::as_str))
+        };
+        Ok(Self {
+            conv: parse(SPACES[0])?,
+            depthwise: parse(SPACES[1])?,
+            dense: parse(SPACES[2])?,
+        })
+    }
+
+    /// Returns the mappings of an operation; `None` if there is nothing to choose.
+    ///
+    /// # Errors
+    /// [`SpaceError`] if a template does not fit the facts.
+    pub fn of(&self, isa: Isa, operation: &Operation) -> Result<Option<SearchSpace>, SpaceError> {
+        let widest = isa::widest(isa);
+        let mut facts = Facts::new();
+        let mut fact = |name: &str, value: usize| {
+            facts.insert(name.to_owned(), ParamValue::Int(value as i64));
+        };
+        fact("lanes_max", widest.lanes);
+        fact("registers", widest.registers);
+        let template = match &operation.kind {
+            Kind::Conv(conv) => {
+                let [ic, oc] = merged_channels(conv, widest.lanes);
+                let [_, ih, iw] = conv.input;
+                fact("ic", ic);
+                fact("oc", oc);
+                fact("oc_total", conv.output[0].next_multiple_of(8));
+                fact("flat_in", usize::from(is_flat([1, 1, ih, iw])));
+                fact("scaled", usize::from(conv.scale.is_some()));
+                fact("stored", usize::from(conv.stored));
+                let starts_fit = conv.groups == 1 || ic.is_multiple_of(32) || ic == conv.input[0];
+                fact("blocked_ok", usize::from(starts_fit));
+                window_facts(&mut fact, conv);
+                &self.conv
+            }
+            Kind::Depthwise(conv) => {
+                fact("c", conv.output[0]);
+                window_facts(&mut fact, conv);
+                &self.depthwise
+            }
+            Kind::Dense(dense) => {
+                fact("k", dense.k);
+                fact("m", dense.m);
+                &self.dense
+            }
+            Kind::Pool(_) | Kind::Map(_) | Kind::Softmax(_) | Kind::Alias => return Ok(None),
+        };
+        template.instantiate(&facts).map(Some)
+    }
+}
+
+fn window_facts(fact: &mut impl FnMut(&str, usize), conv: &Conv) {
+    let [_, oh, ow] = conv.output;
+    fact("oh", oh);
+    fact("ow", ow);
+    fact("kh", conv.kernel[0]);
+    fact("kw", conv.kernel[1]);
+    fact("sw", conv.stride[1]);
+    fact("flat_out", usize::from(oh * ow == 1));
+    fact("padded", usize::from(conv.margins() != [0; 4]));
+}
+
+/// Returns the input and output channels of a group after groups are merged to fill a vector.
+fn merged_channels(conv: &Conv, lanes: usize) -> [usize; 2] {
+    let (ic, oc) = (conv.input[0] / conv.groups, conv.output[0] / conv.groups);
+    let merged = (1..=conv.groups)
+        .find(|&m| conv.groups.is_multiple_of(m) && (m * oc).is_multiple_of(lanes))
+        .unwrap_or(conv.groups);
+    [ic * merged, oc * merged]
+}
+
+/// Returns the mapping that an operation has untuned: what an expert would write without
+/// measuring. One layout throughout, tiles that fill the registers.
+pub fn default_mapping(isa: Isa, operation: &Operation) -> Mapping {
+    match &operation.kind {
+        Kind::Conv(conv) => default_conv(isa, conv),
+        Kind::Depthwise(conv) => default_depthwise(isa, conv),
+        Kind::Dense(dense) => default_dense(isa, dense),
+        Kind::Pool(_) | Kind::Map(_) | Kind::Softmax(_) | Kind::Alias => Mapping::default(),
+    }
+}
+
+/// The layout that everything is in by default: blocks of one vector, or of 8 where vectors are
+/// narrower.
+fn default_layout(isa: Isa, flat: bool) -> &'static str {
+    match (flat, isa::widest(isa).lanes) {
+        (true, _) => "flat",
+        (false, 16) => "nchw16c",
+        (false, _) => "nchw8c",
+    }
+}
+
+fn default_conv(isa: Isa, conv: &Conv) -> Mapping {
+    let table = isa::widest(isa);
+    let [ic, oc] = merged_channels(conv, table.lanes);
+    let [_, oh, ow] = conv.output;
+    let vectors = oc.div_ceil(table.lanes);
+    let mut best = (f64::NEG_INFINITY, 1, 1, 1);
+    for r in (1..=8).filter(|r| vectors.is_multiple_of(*r)) {
+        for th in 1..=oh.min(2) {
+            for tw in (1..=ow).filter(|tw| tw * th * r + r < table.registers) {
+                let used = (ow as f64 / (tw * ow.div_ceil(tw)) as f64)
+                    * (oh as f64 / (th * oh.div_ceil(th)) as f64);
+                let pixels = (tw * th) as f64;
+                let loads = 1.0 / r as f64 + 1.0 / pixels;
+                let busy = (pixels * r as f64 / 12.0).min(1.0);
+                let score = used * busy - 0.3 * loads + if r == 2 { 0.001 } else { 0.0 };
+                if score > best.0 {
+                    best = (score, r, tw, th);
+                }
+            }
+        }
+    }
+    let (_, r, tw, th) = best;
+    let flat_in = conv.input[1] * conv.input[2] == 1;
+    let from_input = ic < 8 && conv.groups == 1;
+    let layout_in = if from_input {
+        "nchw"
+    } else {
+        default_layout(isa, flat_in)
+    };
+    let padded = conv.margins() != [0; 4];
+    let taps = if from_input && conv.kernel[0] > 1 {
+        "kw"
+    } else {
+        "loop"
+    };
+    let weights = conv.weights.len();
+    let activations = conv.input.iter().product::<usize>() * 3 / 2;
+    let in_weights = conv.scale.is_none() || weights < activations;
+    Mapping::default()
+        .with("layout_in", layout_in)
+        .with("layout_out", default_layout(isa, oh * ow == 1))
+        .with("lanes", table.lanes as i64)
+        .with("oc_vectors", r as i64)
+        .with("tile_w", tw as i64)
+        .with("tile_h", th as i64)
+        .with("ic_block", 0i64)
+        .with("unroll", if ic.is_multiple_of(4) { 4i64 } else { 1i64 })
+        .with("order", "oc")
+        .with("taps", taps)
+        .with(
+            "padding",
+            if padded && from_input {
+                "edge"
+            } else {
+                "border"
+            },
+        )
+        .with("scale", if in_weights { "weights" } else { "input" })
+}
+
+fn default_depthwise(isa: Isa, conv: &Conv) -> Mapping {
+    let table = isa::widest(isa);
+    let [_, oh, ow] = conv.output;
+    let room = table.registers - 2;
+    let score = |tw: usize| (tw.min(8) as f64) * ow as f64 / (tw * ow.div_ceil(tw)) as f64;
+    let tw = (1..=ow.min(14).min(room)).max_by(|a, b| score(*a).total_cmp(&score(*b)));
+    Mapping::default()
+        .with("layout_in", default_layout(isa, false))
+        .with("layout_out", default_layout(isa, oh * ow == 1))
+        .with("lanes", table.lanes as i64)
+        .with("tile_w", tw.unwrap_or(1) as i64)
+        .with("tile_h", 1i64)
+        .with("order", "oc")
+        .with("hold", "weights")
+        .with("padding", "border")
+}
+
+fn default_dense(isa: Isa, dense: &Dense) -> Mapping {
+    let table = isa::widest(isa);
+    let vectors = dense.m.div_ceil(table.lanes);
+    let limit = if table.registers > 16 { 16 } else { 8 };
+    let r = (1..=limit)
+        .rev()
+        .find(|r| vectors.is_multiple_of(*r))
+        .unwrap_or(1);
+    let mut unroll = (8 / r).max(1);
+    while unroll > 1 && dense.k < unroll {
+        unroll /= 2;
+    }
+    Mapping::default()
+        .with("lanes", table.lanes as i64)
+        .with("oc_vectors", r as i64)
+        .with("unroll", unroll as i64)
+}
