@@ -1,5 +1,6 @@
 //! Subgraphs of elementwise operators.
 
+use super::epilogue::is_view;
 use super::layers::require_f32;
 use super::{Lowering, NotCovered};
 use crate::backend::native::layout::dims4;
@@ -26,9 +27,17 @@ pub(super) fn chain(ctx: &Lowering<'_>) -> Result<Vec<Operation>, NotCovered> {
         operands: Vec::new(),
     };
     let mut current = x;
+    let mut views = Vec::new();
     for id in ctx.subgraph.nodes() {
         let node = ctx.node(id);
         let output = ctx.output(node)?;
+        if is_view(&node.op) {
+            views.push((ctx.activation(node, 0)?, output));
+            continue;
+        }
+        if !views.is_empty() {
+            return Err(ctx.not_covered(node, "it follows a change of shape"));
+        }
         require_f32(ctx, node, &[current, output])?;
         if dims4(&ctx.graph.value(output).shape) != dims {
             return Err(ctx.not_covered(node, "it changes the shape"));
@@ -46,7 +55,8 @@ pub(super) fn chain(ctx: &Lowering<'_>) -> Result<Vec<Operation>, NotCovered> {
         .map(|&id| ctx.node(id).op.to_lowercase())
         .collect();
     let name = names.join("+");
-    Ok(vec![ctx.operation(name, Kind::Map(map), x, current)])
+    let main = ctx.operation(name, Kind::Map(map), x, current);
+    Ok(std::iter::once(main).chain(ctx.views(&views)).collect())
 }
 
 fn binary(

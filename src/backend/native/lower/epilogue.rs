@@ -4,6 +4,14 @@ use super::{Lowering, NotCovered};
 use crate::backend::native::spec::{Epilogue, literal};
 use crate::graph::{Attribute, Node, NodeId, ValueId};
 
+/// Returns whether an operator only changes the shape.
+pub(super) fn is_view(op: &str) -> bool {
+    matches!(
+        op,
+        "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" | "Identity"
+    )
+}
+
 /// An epilogue as far as it has been read.
 #[derive(Debug, Default)]
 pub(super) struct Fused {
@@ -15,6 +23,8 @@ pub(super) struct Fused {
     pub(super) last: Option<ValueId>,
     /// The output of a global average pool over that value.
     pub(super) pooled: Option<ValueId>,
+    /// Values that are another one under another shape, which ends the epilogue.
+    pub(super) views: Vec<(ValueId, ValueId)>,
 }
 
 impl Lowering<'_> {
@@ -27,6 +37,15 @@ impl Lowering<'_> {
         let mut current = start;
         for &id in nodes {
             let node = self.node(id);
+            if is_view(&node.op) {
+                fused
+                    .views
+                    .push((self.activation(node, 0)?, self.output(node)?));
+                continue;
+            }
+            if !fused.views.is_empty() {
+                return Err(self.not_covered(node, "it follows a change of shape"));
+            }
             if node.op == "GlobalAveragePool" {
                 fused.pooled = Some(self.output(node)?);
                 continue;

@@ -1,6 +1,5 @@
 //! Anchors with weights or windows.
 
-use super::epilogue::Fused;
 use super::{Lowering, NotCovered};
 use crate::backend::native::layout::{dims4, is_flat};
 use crate::backend::native::spec::{Conv, Dense, Kind, Operation, Pool, Softmax};
@@ -66,10 +65,12 @@ pub(super) fn convolution(ctx: &Lowering<'_>, node: &Node) -> Lowered {
         let mut operations =
             vec![ctx.operation(format!("dense {ic}→{oc}"), Kind::Dense(dense), x, y)];
         if let Some(pooled) = fused.pooled {
-            operations.push(ctx.operation("alias".to_owned(), Kind::Alias, y, pooled));
+            operations.push(ctx.operation("view".to_owned(), Kind::Alias, y, pooled));
         }
+        operations.extend(ctx.views(&fused.views));
         return Ok(operations);
     }
+    let views = fused.views.clone();
     let conv = Conv {
         n,
         groups,
@@ -93,7 +94,8 @@ pub(super) fn convolution(ctx: &Lowering<'_>, node: &Node) -> Lowered {
     } else {
         Kind::Conv(conv)
     };
-    Ok(vec![ctx.operation(name, kind, x, y)])
+    let main = ctx.operation(name, kind, x, y);
+    Ok(std::iter::once(main).chain(ctx.views(&views)).collect())
 }
 
 /// Returns the padding above and to the left.
@@ -158,28 +160,47 @@ pub(super) fn fully_connected(ctx: &Lowering<'_>, node: &Node) -> Lowered {
             _ => return Err(ctx.not_covered(node, "a bias that differs between rows")),
         }
     };
-    let Fused {
-        steps,
-        residual,
-        last,
-        ..
-    } = ctx.fuse(result, &ctx.subgraph.epilogue)?;
+    let (bias, epilogue) = match added_bias(ctx, node, m) {
+        Some(added) => (added, &ctx.subgraph.epilogue[1..]),
+        None => (bias, ctx.subgraph.epilogue.as_slice()),
+    };
+    let start = match ctx.subgraph.epilogue.len() - epilogue.len() {
+        0 => result,
+        _ => ctx.output(ctx.node(ctx.subgraph.epilogue[0]))?,
+    };
+    let fused = ctx.fuse(start, epilogue)?;
+    let y = fused.last.unwrap_or(start);
     let dense = Dense {
         n,
         k,
         m,
-        epilogue: steps,
+        epilogue: fused.steps,
         weights,
         bias,
-        residual,
+        residual: fused.residual,
     };
-    let y = last.unwrap_or(result);
-    Ok(vec![ctx.operation(
-        format!("dense {k}→{m}"),
-        Kind::Dense(dense),
-        x,
-        y,
-    )])
+    let main = ctx.operation(format!("dense {k}→{m}"), Kind::Dense(dense), x, y);
+    Ok(std::iter::once(main)
+        .chain(ctx.views(&fused.views))
+        .collect())
+}
+
+/// Returns the constant that is added to a `MatMul` right after it, one number an output.
+fn added_bias(ctx: &Lowering<'_>, node: &Node, m: usize) -> Option<Vec<f32>> {
+    let add = ctx.node(*ctx.subgraph.epilogue.first()?);
+    if node.op != "MatMul" || add.op != "Add" {
+        return None;
+    }
+    let constant = add
+        .inputs
+        .iter()
+        .flatten()
+        .find_map(|&value| ctx.graph.constant(value))?;
+    let is_row = constant.shape().dims().last() == Some(&m) && constant.shape().len() == m;
+    constant
+        .as_f32()
+        .filter(|_| is_row && m > 1)
+        .map(<[f32]>::to_vec)
 }
 
 /// Lowers pooling over two spatial axes.
@@ -227,12 +248,11 @@ pub(super) fn pooling(ctx: &Lowering<'_>, node: &Node) -> Lowered {
         epilogue: fused.steps,
     };
     let name = format!("{} {}x{}", node.op, kernel[0], kernel[1]);
-    Ok(vec![ctx.operation(
-        name,
-        Kind::Pool(pool),
-        x,
-        fused.last.unwrap_or(result),
-    )])
+    let y = fused.last.unwrap_or(result);
+    let main = ctx.operation(name, Kind::Pool(pool), x, y);
+    Ok(std::iter::once(main)
+        .chain(ctx.views(&fused.views))
+        .collect())
 }
 
 /// Lowers `Softmax`: over one axis since opset 13, over all from the axis on before.

@@ -65,9 +65,7 @@ pub fn lower_subgraph(
             layers::pooling(&ctx, anchor)
         }
         "Softmax" => layers::softmax(&ctx, anchor),
-        "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" | "Identity" | "Dropout" => {
-            layers::alias(&ctx, anchor)
-        }
+        op if epilogue::is_view(op) => layers::alias(&ctx, anchor),
         _ => elementwise::chain(&ctx),
     }
 }
@@ -92,6 +90,13 @@ impl Lowering<'_> {
             op: node.op.clone(),
             reason: reason.into(),
         }
+    }
+
+    /// Returns the operations of an epilogue's views.
+    fn views(&self, views: &[(ValueId, ValueId)]) -> impl Iterator<Item = Operation> {
+        views
+            .iter()
+            .map(|&(x, y)| self.operation("view".to_owned(), Kind::Alias, x, y))
     }
 
     fn operation(&self, name: String, kind: Kind, x: ValueId, y: ValueId) -> Operation {
