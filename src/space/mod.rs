@@ -13,8 +13,6 @@ mod error;
 mod expr;
 mod features;
 mod function;
-#[cfg(test)]
-mod native_tests;
 mod search_space;
 mod template;
 #[cfg(test)]
