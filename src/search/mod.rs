@@ -3,15 +3,21 @@
 //! Pure and seeded: no I/O, no clock, no globals. The same observations in the same order lead to
 //! the same proposals. Nothing here knows how a candidate is compiled or measured.
 
+mod allocation;
+mod budget;
 pub mod compose;
 mod forest;
 mod pool;
 mod posterior;
 mod record;
+mod rules;
 mod task;
 #[cfg(test)]
 mod tests;
 
+pub use allocation::{StopRule, TaskState, plan_evaluation};
+pub use budget::{Budget, Reservation};
 pub use posterior::Estimate;
 pub use record::Observation;
+pub use rules::{DEFAULT_MIN_GAIN, GIVE_UP_FACTOR, Rival, elect, give_up_ns};
 pub use task::TaskSearch;
