@@ -155,7 +155,12 @@ fn defaults(graph: &Graph, node: &Node) -> BTreeMap<String, Attribute> {
         "Upsample" => vec![("mode", text("nearest"))],
         "Mod" => vec![("fmod", Int(0))],
         "Trilu" => vec![("upper", Int(1))],
-        "LSTM" | "GRU" | "RNN" => vec![("direction", text("forward")), ("layout", Int(0))],
+        "LSTM" | "GRU" | "RNN" => vec![
+            ("direction", text("forward")),
+            ("layout", Int(0)),
+            ("linear_before_reset", Int(0)),
+            ("input_forget", Int(0)),
+        ],
         op if op.starts_with("Reduce") => {
             vec![("keepdims", Int(1)), ("noop_with_empty_axes", Int(0))]
         }

@@ -4,23 +4,19 @@
 //! constants and shapes alone become constants at once, everything else gets a type and a shape by
 //! rule, or by running the node on zeros if there is no rule.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::attribute;
+use super::draft::Draft;
 use super::error::Problem;
-use super::evaluate::{Evaluator, Given, MAX_BYTES};
+use super::evaluate::Evaluator;
+use super::fold::{facts, fold};
 use super::inputs;
 use super::load::LoadOptions;
 use super::proto;
 use super::sort::{sorted, title};
 use super::tensor::{TensorReader, dtype, type_name};
-use crate::graph::{
-    DType, Fact, Graph, Node, Operand, Shape, Tensor, TensorData, Value, ValueId, infer,
-};
-
-/// Most elements and largest dimension of a value.
-const MAX_ELEMENTS: usize = 1 << 31;
+use crate::graph::{Attribute, Fact, Graph, Node, Shape, Tensor, TensorData, ValueId};
 
 /// Builds the graph of a model; nodes and values keep their names.
 pub(super) fn build(
@@ -30,18 +26,9 @@ pub(super) fn build(
     options: &LoadOptions,
 ) -> Result<Graph, Problem> {
     let mut builder = Builder {
-        graph: Graph {
-            name: model.name.to_owned(),
-            opset,
-            values: Vec::new(),
-            nodes: Vec::new(),
-            inputs: Vec::new(),
-            outputs: Vec::new(),
-        },
+        draft: Draft::new(model.name, opset),
         tensors,
         evaluator: Evaluator::default(),
-        scopes: vec![HashMap::new()],
-        taken: HashSet::new(),
     };
     builder.initializers(model)?;
     builder.inputs(model, options)?;
@@ -49,24 +36,23 @@ pub(super) fn build(
         builder.node(node)?;
     }
     for output in &model.outputs {
-        let id = builder.lookup(output.name, "the model's outputs")?;
-        builder.graph.outputs.push(id);
+        let id = builder.draft.lookup(output.name, "the model's outputs")?;
+        builder.draft.graph.outputs.push(id);
     }
-    Ok(builder.graph)
+    Ok(builder.draft.graph)
 }
 
-struct Builder<'a> {
-    graph: Graph,
+/// Turns nodes into nodes.
+pub(super) struct Builder<'a> {
+    /// The graph so far.
+    pub(super) draft: Draft,
     tensors: &'a TensorReader,
     evaluator: Evaluator,
-    /// Names in reach, innermost graph last.
-    scopes: Vec<HashMap<String, ValueId>>,
-    /// Names in use.
-    taken: HashSet<String>,
 }
 
 impl Builder<'_> {
-    fn initializers(&mut self, model: &proto::Graph<'_>) -> Result<(), Problem> {
+    /// Defines the constants of a graph.
+    pub(super) fn initializers(&mut self, model: &proto::Graph<'_>) -> Result<(), Problem> {
         if let Some(name) = model.sparse {
             return Err(Problem::Tensor {
                 tensor: name.to_owned(),
@@ -75,7 +61,7 @@ impl Builder<'_> {
         }
         for tensor in &model.initializers {
             let data = self.tensors.read(tensor.name, tensor)?;
-            self.define_constant(tensor.name, Arc::new(data))?;
+            self.draft.define_constant(tensor.name, Arc::new(data))?;
         }
         Ok(())
     }
@@ -84,7 +70,7 @@ impl Builder<'_> {
         let mut open = Vec::new();
         for input in &model.inputs {
             // Old files list initializers among the inputs.
-            if !self.scopes[0].contains_key(input.name) {
+            if !self.draft.knows(input.name) {
                 open.push(input);
             }
         }
@@ -96,14 +82,14 @@ impl Builder<'_> {
                 dtype: type_name(input.data_type),
             })?;
             let shape = inputs::fix(input, configured)?;
-            let id = self.define(input.name, Fact { dtype, shape })?;
-            self.graph.inputs.push(id);
+            let id = self.draft.define(input.name, Fact { dtype, shape })?;
+            self.draft.graph.inputs.push(id);
         }
         Ok(())
     }
 
     /// Adds a node, or what it folds to.
-    fn node(&mut self, source: &proto::Node<'_>) -> Result<(), Problem> {
+    pub(super) fn node(&mut self, source: &proto::Node<'_>) -> Result<(), Problem> {
         let unsupported = |detail: &str| {
             let domain = Some(source.domain).filter(|domain| !domain.is_empty());
             Err(Problem::UnsupportedOperator {
@@ -145,7 +131,7 @@ impl Builder<'_> {
         for name in &source.inputs {
             let id = match *name {
                 "" => None,
-                name => Some(self.lookup(name, title(source))?),
+                name => Some(self.draft.lookup(name, title(source))?),
             };
             node.inputs.push(id);
         }
@@ -163,11 +149,11 @@ impl Builder<'_> {
             .iter()
             .map(|name| (!name.is_empty()).then_some(ValueId(0)))
             .collect();
-        let facts = self.facts(source, &node)?;
-        if let Some(constants) = self.fold(&node, &facts)? {
+        let facts = facts(&self.evaluator, &self.draft.graph, &node, title(source))?;
+        if let Some(constants) = fold(&self.evaluator, &self.draft.graph, &node, &facts)? {
             for (name, constant) in source.outputs.iter().zip(constants) {
                 if let Some(constant) = constant.filter(|_| !name.is_empty()) {
-                    self.define_constant(name, constant)?;
+                    self.draft.define_constant(name, constant)?;
                 }
             }
             return Ok(());
@@ -177,7 +163,7 @@ impl Builder<'_> {
             let fact = facts.next();
             node.outputs[idx] = match (name.is_empty(), fact) {
                 (true, _) => None,
-                (false, Some(fact)) => Some(self.define(name, fact)?),
+                (false, Some(fact)) => Some(self.draft.define(name, fact)?),
                 (false, None) => {
                     return Err(Problem::Malformed {
                         detail: format!(
@@ -189,120 +175,12 @@ impl Builder<'_> {
                 }
             };
         }
-        self.graph.nodes.push(node);
+        self.draft.graph.nodes.push(node);
         Ok(())
     }
 
-    fn facts(&self, source: &proto::Node<'_>, node: &Node) -> Result<Vec<Fact>, Problem> {
-        let operands: Vec<Option<Operand<'_>>> = node
-            .inputs
-            .iter()
-            .map(|id| {
-                let value = self.graph.value((*id)?);
-                Some(Operand {
-                    dtype: value.dtype,
-                    shape: &value.shape,
-                    data: value.data.as_deref(),
-                })
-            })
-            .collect();
-        let unsupported = |detail: String| Problem::UnsupportedOperator {
-            op: node.op.clone(),
-            node: title(source).to_owned(),
-            detail,
-        };
-        match infer(node, self.graph.opset, &operands) {
-            Ok(Some(facts)) => Ok(facts),
-            Ok(None) => {
-                let given = self.given(node);
-                if bytes(&given) > MAX_BYTES {
-                    return Err(unsupported("there is no shape rule for it".to_owned()));
-                }
-                self.evaluator
-                    .facts(node, self.graph.opset, &given)
-                    .map_err(|problem| match problem {
-                        Problem::Reference { source, .. } => unsupported(source.to_string()),
-                        other => other,
-                    })
-            }
-            Err(error) => Err(Problem::Mismatch {
-                node: title(source).to_owned(),
-                op: node.op.clone(),
-                source: error,
-            }),
-        }
-    }
-
-    /// Returns the outputs as constants if they depend on constants or shapes alone.
-    fn fold(
-        &self,
-        node: &Node,
-        facts: &[Fact],
-    ) -> Result<Option<Vec<Option<Arc<Tensor>>>>, Problem> {
-        let input = node.input(0).map(|id| self.graph.value(id));
-        match (node.op.as_str(), input) {
-            ("Shape", Some(value)) => {
-                let n = facts.first().map_or(0, |fact| fact.shape.len());
-                let rank = value.shape.rank() as i64;
-                let start = node.int("start", 0);
-                let start = (if start < 0 { start + rank } else { start }).clamp(0, rank) as usize;
-                let dims = value.shape.dims()[start..]
-                    .iter()
-                    .take(n)
-                    .map(|&d| d as i64);
-                return Ok(Some(vec![Some(Arc::new(Tensor::from_i64(dims.collect())))]));
-            }
-            ("Size", Some(value)) => {
-                let len = TensorData::I64(vec![value.shape.len() as i64]);
-                let scalar = Tensor::new(Shape::default(), len).ok().map(Arc::new);
-                return Ok(scalar.map(|scalar| vec![Some(scalar)]));
-            }
-            _ => {}
-        }
-        let given = self.given(node);
-        let is_constant = given.iter().flatten().all(|given| given.data.is_some());
-        if !is_constant || node.outputs.len() > facts.len() {
-            return Ok(None);
-        }
-        if node.op == "Identity" {
-            return Ok(Some(vec![
-                given.into_iter().next().flatten().and_then(|g| g.data),
-            ]));
-        }
-        for fact in facts {
-            check_size(&node.op, &fact.shape)?;
-        }
-        let size = |fact: &Fact| fact.shape.len().saturating_mul(fact.dtype.bytes());
-        if bytes(&given) > MAX_BYTES || facts.iter().map(size).sum::<usize>() > MAX_BYTES {
-            return Ok(None);
-        }
-        let dtypes: Vec<Option<DType>> = facts.iter().map(|fact| Some(fact.dtype)).collect();
-        // What the executor cannot run stays in the graph, at its inferred shape.
-        let Ok(tensors) = self.evaluator.fold(node, self.graph.opset, &given, &dtypes) else {
-            return Ok(None);
-        };
-        let agrees = tensors
-            .iter()
-            .zip(facts)
-            .all(|(tensor, fact)| tensor.as_ref().is_none_or(|t| *t.shape() == fact.shape));
-        let tensors = tensors.into_iter().map(|tensor| tensor.map(Arc::new));
-        Ok(agrees.then(|| tensors.collect()))
-    }
-
-    fn given(&self, node: &Node) -> Vec<Option<Given>> {
-        let given = |id: &Option<ValueId>| {
-            let value = self.graph.value((*id)?);
-            Some(Given {
-                dtype: value.dtype,
-                shape: value.shape.clone(),
-                data: value.data.clone(),
-            })
-        };
-        node.inputs.iter().map(given).collect()
-    }
-
     fn constant(&mut self, source: &proto::Node<'_>) -> Result<(), Problem> {
-        use crate::graph::Attribute::{Float, Floats, Int, Ints, Tensor as Whole};
+        use Attribute::{Float, Floats, Int, Ints, Tensor as Whole};
         let name = source.outputs.first().copied().unwrap_or_default();
         for given in &source.attributes {
             let scalar = |data| Tensor::new(Shape::default(), data).ok();
@@ -315,7 +193,7 @@ impl Builder<'_> {
                 _ => None,
             };
             if let Some(tensor) = tensor {
-                return self.define_constant(name, Arc::new(tensor));
+                return self.draft.define_constant(name, Arc::new(tensor));
             }
         }
         Err(Problem::Tensor {
@@ -323,140 +201,4 @@ impl Builder<'_> {
             detail: "its constant is of a kind that is not supported".to_owned(),
         })
     }
-
-    /// Inlines the branch of an `If` whose condition is a constant.
-    fn branch(&mut self, source: &proto::Node<'_>) -> Result<(), Problem> {
-        let condition = source.inputs.first().copied().unwrap_or_default();
-        let id = self.lookup(condition, title(source))?;
-        let value = self.graph.constant(id).and_then(Tensor::to_i64);
-        let taken = match value.as_deref() {
-            Some([0]) => "else_branch",
-            Some([_]) => "then_branch",
-            _ => {
-                return Err(Problem::UnsupportedOperator {
-                    op: "If".to_owned(),
-                    node: title(source).to_owned(),
-                    detail: format!("its condition `{condition}` is not a constant"),
-                });
-            }
-        };
-        let body = source
-            .attributes
-            .iter()
-            .filter(|attribute| attribute.name == taken)
-            .find_map(|attribute| attribute.graph.as_deref())
-            .ok_or_else(|| Problem::Malformed {
-                detail: format!("`If` node `{}` has no `{taken}`", title(source)),
-            })?;
-        self.scopes.push(HashMap::new());
-        self.initializers(body)?;
-        for node in sorted(body)? {
-            self.node(node)?;
-        }
-        let mut results = Vec::new();
-        for output in &body.outputs {
-            results.push(self.lookup(output.name, title(source))?);
-        }
-        self.scopes.pop();
-        for (&name, &id) in source.outputs.iter().zip(&results) {
-            self.rename(name, id)?;
-        }
-        Ok(())
-    }
-
-    /// Gives a value of an inlined branch the name it has outside.
-    fn rename(&mut self, name: &str, id: ValueId) -> Result<(), Problem> {
-        let value = self.graph.value(id).clone();
-        let fact = Fact {
-            dtype: value.dtype,
-            shape: value.shape,
-        };
-        if let Some(data) = value.data {
-            return self.define_constant(name, data);
-        }
-        let output = self.define(name, fact)?;
-        self.graph.nodes.push(Node {
-            name: String::new(),
-            op: "Identity".to_owned(),
-            domain: String::new(),
-            attributes: [].into(),
-            inputs: vec![Some(id)],
-            outputs: vec![Some(output)],
-        });
-        Ok(())
-    }
-
-    fn lookup(&self, name: &str, reader: &str) -> Result<ValueId, Problem> {
-        let found = self.scopes.iter().rev().find_map(|scope| scope.get(name));
-        found.copied().ok_or_else(|| Problem::Undefined {
-            value: name.to_owned(),
-            reader: reader.to_owned(),
-        })
-    }
-
-    fn define_constant(&mut self, name: &str, data: Arc<Tensor>) -> Result<(), Problem> {
-        let value = Value {
-            name: name.to_owned(),
-            dtype: data.dtype(),
-            shape: data.shape().clone(),
-            data: Some(data),
-        };
-        self.push(value).map(|_| ())
-    }
-
-    fn define(&mut self, name: &str, fact: Fact) -> Result<ValueId, Problem> {
-        check_size(name, &fact.shape)?;
-        if fact.shape.is_empty() {
-            return Err(Problem::ZeroSized {
-                value: name.to_owned(),
-                shape: fact.shape,
-            });
-        }
-        self.push(Value {
-            name: name.to_owned(),
-            dtype: fact.dtype,
-            shape: fact.shape,
-            data: None,
-        })
-    }
-
-    fn push(&mut self, mut value: Value) -> Result<ValueId, Problem> {
-        let id = ValueId(self.graph.values.len());
-        let is_inner = self.scopes.len() > 1;
-        let Some(scope) = self.scopes.last_mut() else {
-            return Err(Problem::Duplicate(value.name));
-        };
-        if scope.insert(value.name.clone(), id).is_some() {
-            return Err(Problem::Duplicate(value.name));
-        }
-        // Both branches of an `If` may use one name, so inner values are renamed apart.
-        while !self.taken.insert(value.name.clone()) {
-            if !is_inner {
-                return Err(Problem::Duplicate(value.name));
-            }
-            value.name.push('\'');
-        }
-        self.graph.values.push(value);
-        Ok(id)
-    }
-}
-
-fn check_size(name: &str, shape: &Shape) -> Result<(), Problem> {
-    let is_large = shape.checked_len().is_none_or(|len| len > MAX_ELEMENTS)
-        || shape.dims().iter().any(|&dim| dim > MAX_ELEMENTS);
-    if is_large {
-        return Err(Problem::TooLarge {
-            value: name.to_owned(),
-            shape: shape.clone(),
-        });
-    }
-    Ok(())
-}
-
-fn bytes(given: &[Option<Given>]) -> usize {
-    given
-        .iter()
-        .flatten()
-        .map(|given| given.shape.len().saturating_mul(given.dtype.bytes()))
-        .fold(0, usize::saturating_add)
 }

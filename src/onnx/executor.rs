@@ -12,6 +12,9 @@ use super::encode::encode;
 use super::error::Problem;
 use crate::graph::{DType, Graph, Shape, Tensor, TensorData};
 
+/// What it is doing once a graph is loaded.
+pub(super) const RUNNING: &str = "run the model";
+
 /// A graph ready to run.
 pub(super) struct Executor {
     model: Model,
@@ -52,10 +55,8 @@ impl Executor {
             .map(|name| id(name))
             .collect::<Result<Vec<_>, _>>()?;
         let options = RunOptions::default().with_thread_pool(Some(Arc::clone(&self.threads)));
-        guarded("run the model", || {
-            self.model.run(inputs, &wanted, Some(options))
-        })?
-        .map_err(|error| reference("run the model", error))
+        guarded(RUNNING, || self.model.run(inputs, &wanted, Some(options)))?
+            .map_err(|error| reference(RUNNING, error))
     }
 }
 

@@ -59,8 +59,13 @@ pub(super) fn decode(
 ) -> Result<LoadedModel, Problem> {
     let model = proto::decode(bytes).map_err(|error| undecodable(bytes, error))?;
     let (Some(_), Some(graph)) = (model.ir_version, &model.graph) else {
+        let detail = if bytes.is_empty() {
+            "it is empty"
+        } else {
+            "it has no graph"
+        };
         return Err(Problem::NotOnnx {
-            detail: "it has no graph".to_owned(),
+            detail: detail.to_owned(),
         });
     };
     let opset = opset(&model)?;
@@ -119,11 +124,6 @@ fn opset(model: &proto::Model<'_>) -> Result<i64, Problem> {
 /// Tells a truncated model from a damaged one and from something else.
 fn undecodable(bytes: &[u8], error: ProtoError) -> Problem {
     let detail = error.to_string();
-    if bytes.is_empty() {
-        return Problem::NotOnnx {
-            detail: "it is empty".to_owned(),
-        };
-    }
     if bytes.starts_with(b"version https://git-lfs") {
         return Problem::NotOnnx {
             detail: "it is a Git LFS pointer".to_owned(),

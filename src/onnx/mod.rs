@@ -7,12 +7,15 @@
 //! more memory than a small multiple of their size.
 
 mod attribute;
+mod branch;
 mod build;
 mod check;
+mod draft;
 mod encode;
 mod error;
 mod evaluate;
 mod executor;
+mod fold;
 mod inputs;
 mod load;
 mod proto;
