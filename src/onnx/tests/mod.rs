@@ -1,11 +1,17 @@
 //! Loading, rewriting, running and writing models, real and broken.
 
+mod bad_bytes;
+mod bad_models;
+mod branches;
 mod composites;
 mod digests;
 mod fixture;
 mod folding;
 mod net;
+mod partitions;
+mod random;
 mod reference;
+mod shapes;
 
 use std::path::{Path, PathBuf};
 

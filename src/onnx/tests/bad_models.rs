@@ -1,0 +1,322 @@
+//! Models that are well-formed files and still unusable.
+
+use std::path::Path;
+
+use super::net::Net;
+use crate::fsx;
+use crate::graph::{Attribute, DType, Shape, Tensor, TensorData};
+use crate::onnx::error::Problem;
+use crate::onnx::{LoadOptions, encode, load, load::decode};
+
+const IMAGE: &[usize] = &[1, 4, 6, 5];
+
+#[track_caller]
+fn problem(net: &mut Net) -> String {
+    net.output("y");
+    full(&net.load().unwrap_err())
+}
+
+fn full(problem: &Problem) -> String {
+    let mut text = problem.to_string();
+    let mut source = std::error::Error::source(problem);
+    while let Some(error) = source {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        source = error.source();
+    }
+    text
+}
+
+#[test]
+fn an_operator_of_another_domain_is_named_with_its_node() {
+    let mut net = Net::new(13, IMAGE);
+    net.node("y", "Fuse", "x").output("y");
+    net.graph.nodes[0].domain = "com.example".to_owned();
+    net.graph.nodes[0].name = "block1/fuse".to_owned();
+    let problem = net.load().unwrap_err();
+    assert_eq!(
+        problem.to_string(),
+        "operator `com.example.Fuse` of node `block1/fuse` is not supported: only operators of the \
+         standard ONNX domain are"
+    );
+    let help = problem.at(Path::new("net.onnx")).help().unwrap();
+    assert!(help.starts_with("replace the operator before exporting"));
+}
+
+#[test]
+fn an_operator_nobody_knows_is_named() {
+    let mut net = Net::new(13, IMAGE);
+    net.node("y", "Frobnicate", "x");
+    let text = problem(&mut net);
+    assert!(
+        text.starts_with("operator `Frobnicate` of node `y` is not supported: "),
+        "{text}"
+    );
+}
+
+#[test]
+fn loops_and_random_numbers_are_refused() {
+    let mut net = Net::new(13, IMAGE);
+    net.node("y", "Loop", "x");
+    assert_eq!(
+        problem(&mut net),
+        "operator `Loop` of node `y` is not supported: loops are not"
+    );
+    let mut net = Net::new(13, IMAGE);
+    net.node("y", "RandomNormalLike", "x");
+    assert_eq!(
+        problem(&mut net),
+        "operator `RandomNormalLike` of node `y` is not supported: its output is random"
+    );
+}
+
+#[test]
+fn outputs_whose_shape_depends_on_data_are_refused() {
+    let mut net = Net::new(13, IMAGE);
+    net.node("y", "NonZero", "x");
+    assert_eq!(
+        problem(&mut net),
+        "operator `NonZero` of node `y` is not supported: the shape of its output depends on the \
+         data"
+    );
+    let mut net = Net::new(13, IMAGE);
+    net.input("shape", DType::I64, &[2]);
+    net.node("y", "Reshape", "x shape");
+    assert_eq!(
+        problem(&mut net),
+        "node `y` (Reshape) does not fit its inputs: its output shape depends on the elements of \
+         input 1, which is not a constant"
+    );
+}
+
+#[test]
+fn shapes_that_disagree_are_named_with_both() {
+    let mut net = Net::new(13, IMAGE);
+    net.weights("w", &[6, 3, 3, 3]).node("y", "Conv", "x w");
+    assert_eq!(
+        problem(&mut net),
+        "node `y` (Conv) does not fit its inputs: input [1, 4, 6, 5] has 4 channels, weights \
+         [6, 3, 3, 3] in 1 groups need 3"
+    );
+    let mut net = Net::new(13, IMAGE);
+    net.weights("w", &[6, 3]).node("y", "Add", "x w");
+    assert_eq!(
+        problem(&mut net),
+        "node `y` (Add) does not fit its inputs: shapes [1, 4, 6, 5] and [6, 3] do not broadcast"
+    );
+    let mut net = Net::new(13, &[2, 3]);
+    net.weights("w", &[4, 5]).node("y", "MatMul", "x w");
+    assert_eq!(
+        problem(&mut net),
+        "node `y` (MatMul) does not fit its inputs: [2, 3] and [4, 5] do not multiply"
+    );
+    let mut net = Net::new(13, IMAGE);
+    net.ints("shape", &[7, -1]).node("y", "Reshape", "x shape");
+    assert_eq!(
+        problem(&mut net),
+        "node `y` (Reshape) does not fit its inputs: [1, 4, 6, 5] does not reshape to [7, -1]"
+    );
+}
+
+#[test]
+fn operators_without_a_rule_are_tried_and_their_complaint_is_passed_on() {
+    let mut net = Net::new(13, &[2, 3]);
+    let equation = [("equation", Attribute::String("ij,jk->ik".to_owned()))];
+    net.weights("w", &[3, 5])
+        .with("y", "Einsum", "x w", &equation)
+        .output("y");
+    let model = net.load().unwrap();
+    assert_eq!(
+        model.graph.value(model.graph.outputs[0]).shape.dims(),
+        [2, 5]
+    );
+    let mut net = Net::new(13, &[2, 3]);
+    net.weights("w", &[4, 5])
+        .with("y", "Einsum", "x w", &equation);
+    let text = problem(&mut net);
+    assert!(
+        text.starts_with("node `y` (Einsum) does not fit its inputs: "),
+        "{text}"
+    );
+}
+
+#[test]
+fn weights_that_are_not_numbers_are_counted() {
+    let build = |bad: f32| {
+        let mut net = Net::new(13, &[1, 3]);
+        let data = TensorData::F32(vec![1.0, bad, bad]);
+        net.constant("w", Tensor::new(Shape(vec![3, 1]), data).unwrap());
+        net.node("y", "MatMul", "x w");
+        problem(&mut net)
+    };
+    let expected = "tensor `w` holds 2 values that are NaN or infinite";
+    assert_eq!(build(f32::NAN), expected);
+    assert_eq!(build(f32::NEG_INFINITY), expected);
+}
+
+#[test]
+fn infinite_masks_are_fine() {
+    let mut net = Net::new(13, &[1, 3]);
+    net.constant("mask", Tensor::from_f32(vec![0.0, f32::NEG_INFINITY, 0.0]));
+    net.node("y", "Add", "x mask").output("y");
+    net.load().unwrap();
+}
+
+#[test]
+fn empty_and_huge_values_are_refused() {
+    let mut net = Net::new(13, IMAGE);
+    net.ints("starts", &[3])
+        .ints("ends", &[3])
+        .node("y", "Slice", "x starts ends");
+    assert_eq!(
+        problem(&mut net),
+        "value `y` has the empty shape [0, 4, 6, 5]"
+    );
+
+    let mut net = Net::new(13, &[1 << 16, 1 << 16]);
+    net.node("y", "Relu", "x");
+    assert_eq!(
+        problem(&mut net),
+        "value `x` has the shape [65536, 65536]: more than 2^31 elements"
+    );
+
+    let mut net = Net::new(13, IMAGE);
+    net.ints("shape", &[1 << 20, 1 << 20])
+        .node("c", "ConstantOfShape", "shape");
+    net.node("y", "Add", "c c");
+    assert_eq!(
+        problem(&mut net),
+        "value `ConstantOfShape` has the shape [1048576, 1048576]: more than 2^31 elements"
+    );
+}
+
+#[test]
+fn a_cycle_names_a_node_in_it() {
+    let mut net = Net::new(13, IMAGE);
+    net.node("a", "Relu", "x")
+        .node("b", "Add", "a x")
+        .node("y", "Relu", "b")
+        .output("y");
+    net.graph.nodes[0].inputs[0] = net.graph.nodes[1].outputs[0];
+    let text = full(&net.load().unwrap_err());
+    assert_eq!(text, "the graph has a cycle through `a`");
+}
+
+#[test]
+fn values_defined_twice_or_never_are_named() {
+    let mut net = Net::new(13, IMAGE);
+    net.node("a", "Relu", "x")
+        .node("b", "Relu", "x")
+        .node("y", "Add", "a b")
+        .output("y");
+    net.graph.nodes[1].outputs[0] = net.graph.nodes[0].outputs[0];
+    let text = full(&net.load().unwrap_err());
+    assert_eq!(text, "value `a` is defined twice");
+
+    let mut net = Net::new(13, IMAGE);
+    net.node("a", "Relu", "x")
+        .node("y", "Add", "a x")
+        .output("y");
+    net.graph.nodes.remove(0);
+    let text = full(&net.load().unwrap_err());
+    assert_eq!(text, "value `a`, read by `y`, is never produced");
+
+    let mut net = Net::new(13, IMAGE);
+    net.node("y", "Relu", "x").output("y").output("x");
+    net.graph.values[1].name = "z".to_owned();
+    net.graph.outputs[1] = net.graph.nodes[0].outputs[0].unwrap();
+    net.graph.nodes.clear();
+    let text = full(&net.load().unwrap_err());
+    assert_eq!(
+        text,
+        "value `z`, read by `the model's outputs`, is never produced"
+    );
+}
+
+#[test]
+fn operator_sets_too_old_and_too_new_are_refused() {
+    for opset in [6, 99] {
+        let mut net = Net::new(opset, IMAGE);
+        net.node("y", "Relu", "x");
+        assert_eq!(
+            problem(&mut net),
+            format!("operator set {opset} is not supported: 7 to 26 are")
+        );
+    }
+}
+
+#[test]
+fn missing_external_data_names_the_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("net.onnx");
+    let mut model = external_model("weights.bin", 0);
+    fsx::write_scratch(&path, &model.write_buf().unwrap()).unwrap();
+    let error = load(&path, &LoadOptions::default()).unwrap_err();
+    let missing = dir.path().join("weights.bin");
+    assert_eq!(
+        error.problem.to_string(),
+        format!(
+            "tensor `w` is kept in `{}`, which does not exist",
+            missing.display()
+        )
+    );
+    assert_eq!(
+        error.help().unwrap(),
+        "put `weights.bin` next to the model, or save the model as a single file"
+    );
+
+    fsx::write_scratch(&missing, &[0u8; 20]).unwrap();
+    let error = load(&path, &LoadOptions::default()).unwrap_err();
+    assert_eq!(
+        error.problem.to_string(),
+        "tensor `w` is kept in `weights.bin`: bytes 0 to 24 are needed, the file has 20"
+    );
+
+    model = external_model("../weights.bin", 0);
+    let error = decode(&model.write_buf().unwrap(), &path, &LoadOptions::default()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "tensor `w` is kept in `../weights.bin`: only files in the model's directory are read"
+    );
+}
+
+#[test]
+fn external_data_is_read_at_its_offset() {
+    let dir = tempfile::tempdir().unwrap();
+    let values: Vec<f32> = (0..6).map(|v| v as f32 + 0.5).collect();
+    let mut bytes = vec![0xff; 8];
+    bytes.extend(values.iter().flat_map(|v| v.to_le_bytes()));
+    fsx::write_scratch(&dir.path().join("weights.bin"), &bytes).unwrap();
+    let model = external_model("weights.bin", 8).write_buf().unwrap();
+    let path = dir.path().join("net.onnx");
+    let model = decode(&model, &path, &LoadOptions::default()).unwrap();
+    let weights = model
+        .source
+        .values
+        .iter()
+        .find(|value| value.name == "w")
+        .unwrap();
+    assert_eq!(weights.data.as_ref().unwrap().as_f32().unwrap(), values);
+}
+
+/// `y = x · w` with `w` as `[3, 2]` in a file.
+fn external_model(location: &str, offset: u64) -> rten_onnx::onnx::ModelProto {
+    use rten_onnx::onnx::{DataLocation, ModelProto, StringStringEntryProto};
+    let mut net = Net::new(13, &[1, 3]);
+    net.weights("w", &[3, 2])
+        .node("y", "MatMul", "x w")
+        .output("y");
+    let mut model = ModelProto::parse_buf(&encode(&net.graph).unwrap()).unwrap();
+    let entry = |key: &str, value: String| StringStringEntryProto {
+        key: Some(key.to_owned()),
+        value: Some(value),
+    };
+    let tensor = &mut model.graph.as_mut().unwrap().initializer[0];
+    tensor.raw_data = None;
+    tensor.data_location = Some(DataLocation::EXTERNAL);
+    tensor.external_data = vec![
+        entry("location", location.to_owned()),
+        entry("offset", offset.to_string()),
+    ];
+    model
+}
