@@ -1,5 +1,6 @@
 //! Integration tests: one binary, one file for each area.
 
+mod chain;
 mod config;
 mod diff;
 mod graph;
