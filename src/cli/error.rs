@@ -5,7 +5,9 @@ use std::fmt;
 
 use super::ExitCode;
 use super::env::VariableError;
+use crate::backend::BackendError;
 use crate::config::{EditError, SettingsError};
+use crate::deploy::DeployError;
 use crate::device::ProfileError;
 use crate::fsx::FsError;
 use crate::lock::LockError;
@@ -46,6 +48,13 @@ impl Error {
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help.push(help.into());
+        self
+    }
+
+    /// Adds a line of help if there is one.
+    #[must_use]
+    pub fn maybe_help(mut self, help: Option<String>) -> Self {
+        self.help.extend(help);
         self
     }
 
@@ -93,11 +102,7 @@ struct Context {
 impl From<FsError> for Error {
     fn from(error: FsError) -> Self {
         let help = error.help();
-        let error = Self::failed(error);
-        match help {
-            Some(help) => error.help(help),
-            None => error,
-        }
+        Self::failed(error).maybe_help(help)
     }
 }
 
@@ -134,6 +139,29 @@ impl From<LockError> for Error {
     }
 }
 
+impl From<BackendError> for Error {
+    fn from(error: BackendError) -> Self {
+        let help = match &error {
+            BackendError::NotCovered { .. } => Some(
+                "export the model with other operators, or leave it out with --model".to_owned(),
+            ),
+            BackendError::Toolchain { .. } => {
+                Some("install Rust from https://rustup.rs, or set the variable `RUSTC`".to_owned())
+            }
+            BackendError::Files(error) => error.help(),
+            BackendError::Templates { .. } => None,
+        };
+        Self::failed(error).maybe_help(help)
+    }
+}
+
+impl From<DeployError> for Error {
+    fn from(error: DeployError) -> Self {
+        let help = error.help();
+        Self::failed(error).maybe_help(help)
+    }
+}
+
 impl From<ProfileError> for Error {
     fn from(error: ProfileError) -> Self {
         Self::failed(error).help("`templates/devices/x86-64-v3.toml` shows every key")
@@ -143,11 +171,7 @@ impl From<ProfileError> for Error {
 impl From<onnx::Error> for Error {
     fn from(error: onnx::Error) -> Self {
         let help = error.help();
-        let error = Self::failed(error);
-        match help {
-            Some(help) => error.help(help),
-            None => error,
-        }
+        Self::failed(error).maybe_help(help)
     }
 }
 

@@ -28,6 +28,7 @@ pub enum Message<'a> {
     DeploymentCompared(DeploymentCompared),
     LockAwaited(LockAwaited<'a>),
     AdaptFinished(AdaptFinished<'a>),
+    Deployed(Deployed<'a>),
     Finished(Finished),
 }
 
@@ -281,6 +282,23 @@ pub struct AdaptFinished<'a> {
     pub lock_changed: bool,
     /// Whether the run was interrupted and kept the best so far.
     pub interrupted: bool,
+}
+
+/// A model was written as a crate.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Deployed<'a> {
+    /// Name of the model.
+    pub model: &'a str,
+    /// Name of the target.
+    pub target: &'a str,
+    /// Whether the choices come from the lock.
+    pub tuned: bool,
+    /// Name of the package.
+    pub package: &'a str,
+    /// Its manifest.
+    pub manifest_path: String,
+    /// Files that were new or had another content before.
+    pub n_changed: usize,
 }
 
 /// Renders a message as one line.

@@ -8,6 +8,7 @@
 mod answer;
 mod checks;
 mod console;
+mod deployed;
 mod diff;
 mod events;
 mod format;
@@ -21,6 +22,7 @@ mod targets;
 pub use answer::{Answer, Created};
 pub use checks::{CheckRow, Checks};
 pub use console::{Console, Failure, Format, Options};
+pub use deployed::Deployed;
 pub use diff::DiffAnswer;
 pub use graph::{GraphAnswer, SubgraphRow};
 pub use shell::Color;

@@ -2,6 +2,7 @@
 
 mod chain;
 mod config;
+mod deploy;
 mod diff;
 mod graph;
 mod init;

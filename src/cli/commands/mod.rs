@@ -2,6 +2,7 @@
 
 pub(crate) mod adapt;
 mod command;
+pub(crate) mod deploy;
 pub(crate) mod diff;
 pub(crate) mod graph;
 pub(crate) mod init;

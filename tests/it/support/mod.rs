@@ -82,6 +82,14 @@ impl Sandbox {
         self
     }
 
+    /// Copies a file into the workspace.
+    pub(crate) fn copy(&self, from: &Path, path: &str) -> &Self {
+        let path = self.path(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::copy(from, path).unwrap();
+        self
+    }
+
     /// Reads a file of the workspace.
     pub(crate) fn read(&self, path: &str) -> String {
         fs::read_to_string(self.path(path)).unwrap()
