@@ -572,15 +572,21 @@ async fn a_program_that_is_missing_or_no_worker_is_told_apart() {
     };
     let error = Worker::spawn(&missing).unwrap_err();
     assert!(error.to_string().contains("/nonexistent/worker"));
-    let chatty = WorkerSpec {
-        command: "/bin/echo".into(),
+    let shell = |script: &str| WorkerSpec {
+        command: "/bin/sh".into(),
+        args: vec!["-c".into(), script.into()],
         ..spec()
     };
-    let mut worker = Worker::spawn(&chatty).unwrap();
+    let mut worker = Worker::spawn(&shell("read request; echo hello")).unwrap();
     let error = worker.profile(0, 0, 1, None, LIMIT).await.unwrap_err();
-    assert!(matches!(
-        error,
-        WorkerError::Protocol { .. } | WorkerError::Crashed { .. }
-    ));
+    assert!(matches!(error, WorkerError::Protocol { .. }), "{error}");
     assert_eq!(error.outcome(), Outcome::RunError);
+    let mut worker = Worker::spawn(&shell("echo no luck >&2; exit 3")).unwrap();
+    let error = worker.profile(0, 0, 1, None, LIMIT).await.unwrap_err();
+    assert!(
+        error.message().contains("exit status: 3\nno luck"),
+        "{}",
+        error.message()
+    );
+    assert_eq!(error.outcome(), Outcome::DeviceLost);
 }
