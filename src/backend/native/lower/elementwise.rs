@@ -2,7 +2,7 @@
 
 use super::epilogue::is_view;
 use super::layers::require_f32;
-use super::{Lowering, NotCovered};
+use super::subgraph::{Lowering, NotCovered};
 use crate::backend::native::layout::dims4;
 use crate::backend::native::spec::{Kind, Map, MapStep, Operand, Operation};
 use crate::graph::{Node, ValueId};

@@ -1,6 +1,6 @@
 //! Operators that are applied to results before they are stored.
 
-use super::{Lowering, NotCovered};
+use super::subgraph::{Lowering, NotCovered};
 use crate::backend::native::spec::{Epilogue, literal};
 use crate::graph::{Attribute, Node, NodeId, ValueId};
 

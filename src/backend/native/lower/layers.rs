@@ -1,6 +1,6 @@
 //! Anchors with weights or windows.
 
-use super::{Lowering, NotCovered};
+use super::subgraph::{Lowering, NotCovered};
 use crate::backend::native::layout::{dims4, is_flat};
 use crate::backend::native::spec::{Conv, Dense, Kind, Operation, Pool, Softmax};
 use crate::graph::{DType, Node, ValueId};

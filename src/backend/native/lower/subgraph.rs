@@ -1,0 +1,132 @@
+//! A subgraph becomes operations, by its anchor.
+
+use super::{elementwise, epilogue, layers};
+use crate::backend::native::spec::{Kind, Operation};
+use crate::graph::{Graph, Node, NodeId, Partition, Subgraph, ValueId};
+
+/// An operator that the native backend has no kernel for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("operator `{op}` of node `{node}` is not covered by the native backend: {reason}")]
+pub struct NotCovered {
+    /// Name of the node, or of its output if it has none.
+    pub node: String,
+    /// ONNX operator type.
+    pub op: String,
+    /// What about it is not covered.
+    pub reason: String,
+}
+
+/// Lowers every subgraph, in order; a subgraph may become several operations, the first of which
+/// is the one its mapping is for.
+///
+/// # Errors
+/// All operators that are not covered.
+pub fn lower(graph: &Graph, partition: &Partition) -> Result<Vec<Operation>, Vec<NotCovered>> {
+    let mut operations = Vec::new();
+    let mut missing = Vec::new();
+    for (idx, subgraph) in partition.subgraphs.iter().enumerate() {
+        match lower_subgraph(graph, subgraph, idx) {
+            Ok(lowered) => operations.extend(lowered),
+            Err(not_covered) => missing.push(not_covered),
+        }
+    }
+    if missing.is_empty() {
+        Ok(operations)
+    } else {
+        Err(missing)
+    }
+}
+
+/// Lowers one subgraph.
+///
+/// # Errors
+/// [`NotCovered`] for the first operator without a kernel.
+pub fn lower_subgraph(
+    graph: &Graph,
+    subgraph: &Subgraph,
+    idx: usize,
+) -> Result<Vec<Operation>, NotCovered> {
+    let anchor = graph.node(subgraph.anchor);
+    let ctx = Lowering {
+        graph,
+        subgraph,
+        idx,
+    };
+    match anchor.op.as_str() {
+        "Conv" => layers::convolution(&ctx, anchor),
+        "Gemm" | "MatMul" => layers::fully_connected(&ctx, anchor),
+        "MaxPool" | "AveragePool" | "GlobalAveragePool" | "GlobalMaxPool" => {
+            layers::pooling(&ctx, anchor)
+        }
+        "Softmax" => layers::softmax(&ctx, anchor),
+        op if epilogue::is_view(op) => layers::alias(&ctx, anchor),
+        _ => elementwise::chain(&ctx),
+    }
+}
+
+/// A subgraph that is being lowered.
+pub(super) struct Lowering<'a> {
+    pub(super) graph: &'a Graph,
+    pub(super) subgraph: &'a Subgraph,
+    pub(super) idx: usize,
+}
+
+impl Lowering<'_> {
+    pub(super) fn not_covered(&self, node: &Node, reason: impl Into<String>) -> NotCovered {
+        let output = node.outputs.iter().flatten().next();
+        let name = match output {
+            _ if !node.name.is_empty() => node.name.clone(),
+            Some(&value) => self.graph.value(value).name.clone(),
+            None => String::new(),
+        };
+        NotCovered {
+            node: name,
+            op: node.op.clone(),
+            reason: reason.into(),
+        }
+    }
+
+    /// Returns the operations of an epilogue's views.
+    pub(super) fn views(&self, views: &[(ValueId, ValueId)]) -> impl Iterator<Item = Operation> {
+        views
+            .iter()
+            .map(|&(x, y)| self.operation("view".to_owned(), Kind::Alias, x, y))
+    }
+
+    pub(super) fn operation(&self, name: String, kind: Kind, x: ValueId, y: ValueId) -> Operation {
+        Operation {
+            subgraph: self.idx,
+            name,
+            kind,
+            x,
+            y,
+        }
+    }
+
+    /// Returns input `idx`, which must be a value that is computed.
+    pub(super) fn activation(&self, node: &Node, idx: usize) -> Result<ValueId, NotCovered> {
+        node.input(idx)
+            .filter(|&value| self.graph.constant(value).is_none())
+            .ok_or_else(|| self.not_covered(node, format!("input {idx} is constant or missing")))
+    }
+
+    /// Returns input `idx`, which must be constant f32 numbers.
+    pub(super) fn weights(&self, node: &Node, idx: usize) -> Result<&[f32], NotCovered> {
+        node.input(idx)
+            .and_then(|value| self.graph.constant(value))
+            .and_then(|tensor| tensor.as_f32())
+            .ok_or_else(|| self.not_covered(node, format!("input {idx} is not a constant of f32")))
+    }
+
+    pub(super) fn output(&self, node: &Node) -> Result<ValueId, NotCovered> {
+        node.outputs
+            .first()
+            .copied()
+            .flatten()
+            .ok_or_else(|| self.not_covered(node, "it has no output"))
+    }
+
+    pub(super) fn node(&self, id: NodeId) -> &Node {
+        self.graph.node(id)
+    }
+}
