@@ -1,8 +1,9 @@
 //! `cargo xtask ci`: what `.ci/run` checks, once the machine has what it needs.
 
+use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use crate::{models, shell, tidy};
 
@@ -10,6 +11,9 @@ use crate::{models, shell, tidy};
 const MODEL: &str = "ocr-cls";
 /// Evaluations that the main job may spend.
 const MAX_EVALUATIONS: &str = "24";
+
+/// Top-1 of the reference on the fixture's validation set.
+const TOP_1: &str = "top-1 0.896 ";
 
 /// What to run.
 #[derive(clap::Args)]
@@ -33,7 +37,32 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if args.no_main_job {
         return Ok(());
     }
+    fixture()?;
     main_job()
+}
+
+/// Deploys the fixture and checks the top-1 that its application prints. Untuned, as a lock may be
+/// for a processor that this one is not.
+fn fixture() -> Result<()> {
+    let directory = shell::root().join("fixtures/fashion");
+    let manifest = directory.join("Cargo.toml");
+    shell::run(
+        metainfer("deploy", &manifest)
+            .args(["--untuned", "--out"])
+            .arg(directory.join("deployed")),
+    )?;
+    let output = shell::capture(
+        cargo()
+            .args(["run", "--release", "--quiet", "--manifest-path"])
+            .arg(&manifest),
+    )?;
+    let output = String::from_utf8_lossy(&output);
+    print!("{output}");
+    ensure!(
+        output.starts_with(TOP_1),
+        "the fixture's top-1 is not that of the reference, {TOP_1}"
+    );
+    Ok(())
 }
 
 /// Adapts a real model, checks the lock, deploys it, and builds what was deployed.
@@ -41,18 +70,11 @@ fn main_job() -> Result<()> {
     let model = models::select(&[MODEL.to_owned()])?[0];
     let manifest = models::prepare(model)?;
     let out = shell::target("ci").join(MODEL);
-    let metainfer = |verb: &str| {
-        let mut command = cargo();
-        command
-            .args(["run", "--release", "--quiet", "--", "metainfer", verb])
-            .arg("--manifest-path")
-            .arg(&manifest);
-        command
-    };
-    shell::run(metainfer("adapt").args(["--max-evaluations", MAX_EVALUATIONS]))?;
-    shell::run(&mut metainfer("check")).context("the lock is stale right after `adapt`")?;
+    shell::run(metainfer("adapt", &manifest).args(["--max-evaluations", MAX_EVALUATIONS]))?;
+    shell::run(&mut metainfer("check", &manifest))
+        .context("the lock is stale right after `adapt`")?;
     shell::run(
-        metainfer("deploy")
+        metainfer("deploy", &manifest)
             .args(["--model", MODEL, "--target", "cpu", "--out"])
             .arg(&out),
     )?;
@@ -61,6 +83,16 @@ fn main_job() -> Result<()> {
             .args(["build", "--release", "--manifest-path"])
             .arg(out.join("Cargo.toml")),
     )
+}
+
+/// Returns a command of the tool on the workspace of a manifest.
+fn metainfer(verb: &str, manifest: &Path) -> Command {
+    let mut command = cargo();
+    command
+        .args(["run", "--release", "--quiet", "--", "metainfer", verb])
+        .arg("--manifest-path")
+        .arg(manifest);
+    command
 }
 
 fn cargo() -> Command {

@@ -67,12 +67,19 @@ struct Ours {
 /// The part of the harness's answer that goes into the table.
 #[derive(Deserialize)]
 struct Answer {
-    latency_p25_us: BTreeMap<String, f64>,
-    ratio: BTreeMap<String, BTreeMap<String, f64>>,
+    wall: Figures,
+    cpu: Figures,
     relative_error: BTreeMap<String, f64>,
+    missing: BTreeMap<String, String>,
+}
+
+/// What one clock says.
+#[derive(Deserialize)]
+struct Figures {
+    p25_us: BTreeMap<String, f64>,
+    ratio: BTreeMap<String, BTreeMap<String, f64>>,
     tuned_over_untuned: Option<f64>,
     share_of_gain_by_tuning: Option<f64>,
-    missing: BTreeMap<String, String>,
 }
 
 /// Measures the models one after the other.
@@ -216,38 +223,51 @@ fn metainfer(verb: &str, manifest: &Path) -> std::process::Command {
     command
 }
 
+/// Prints a table for each clock: rows are engines, ratios are ours over the peer's.
 fn print(model: &str, answer: &Answer) {
-    println!("{model}");
-    println!(
-        "  {:18} {:>11} {:>16} {:>13} {:>15}",
-        "", "p25, µs", "/ onnxruntime", "/ openvino", "relative error"
-    );
-    for (name, p25) in &answer.latency_p25_us {
-        let ratio = |peer: &str| {
-            let ratio = answer.ratio.get(name).and_then(|ratios| ratios.get(peer));
-            ratio.map(|ratio| format!("{ratio:.3}")).unwrap_or_default()
+    for (clock, figures) in [("wall", &answer.wall), ("processor", &answer.cpu)] {
+        println!("{model}, {clock} time");
+        let row = |cells: [&str; 5]| {
+            let [name, p25, onnxruntime, openvino, error] = cells;
+            println!("  {name:18} {p25:>10} {onnxruntime:>14} {openvino:>11} {error:>15}");
         };
-        let error = answer.relative_error.get(name);
-        let error = error
-            .map(|error| format!("{error:.1e}"))
-            .unwrap_or_default();
-        println!(
-            "  {name:18} {p25:>11.1} {:>16} {:>13} {error:>15}",
-            ratio("onnxruntime"),
-            ratio("openvino")
-        );
-    }
-    if let Some(ratio) = answer.tuned_over_untuned {
-        println!("  tuned over untuned: {ratio:.3}");
-    }
-    if let Some(share) = answer.share_of_gain_by_tuning {
-        println!("  share of the gain over the fastest peer that is owed to tuning: {share:.2}");
+        row([
+            "",
+            "p25, µs",
+            "/ onnxruntime",
+            "/ openvino",
+            "relative error",
+        ]);
+        for (name, p25) in &figures.p25_us {
+            let ratio = |peer: &str| {
+                let ratio = figures.ratio.get(name).and_then(|ratios| ratios.get(peer));
+                ratio.map(|ratio| format!("{ratio:.3}")).unwrap_or_default()
+            };
+            let error = answer.relative_error.get(name);
+            let error = error
+                .map(|error| format!("{error:.1e}"))
+                .unwrap_or_default();
+            let p25 = format!("{p25:.1}");
+            row([
+                name,
+                &p25,
+                &ratio("onnxruntime"),
+                &ratio("openvino"),
+                &error,
+            ]);
+        }
+        if let Some(ratio) = figures.tuned_over_untuned {
+            println!("  tuned over untuned: {ratio:.3}");
+        }
+        if let Some(share) = figures.share_of_gain_by_tuning {
+            println!(
+                "  share of the gain over the fastest peer that is owed to tuning: {share:.2}"
+            );
+        }
     }
     for (peer, reason) in &answer.missing {
-        println!(
-            "  {peer} cannot run it: {}",
-            reason.lines().next().unwrap_or_default()
-        );
+        let reason = reason.lines().next().unwrap_or_default();
+        println!("  {peer} cannot run it: {reason}");
     }
 }
 
