@@ -61,17 +61,13 @@ impl Native {
     /// [`BackendError`] if there is no compiler, a template does not parse, or the directory
     /// cannot be made.
     pub fn open(options: &NativeOptions) -> Result<Self, BackendError> {
-        let templates = |source| BackendError::Templates {
-            backend: "native".to_owned(),
-            source,
-        };
-        let renderer = Renderer::new(&options.templates).map_err(|e| templates(Box::new(e)))?;
+        let renderer = renderer(&options.templates)?;
         let spaces = Spaces::new(&options.templates).map_err(|e| templates(Box::new(e)))?;
         let toolchain = Toolchain::discover(&options.rustc)
             .map_err(|source| toolchain_error(&options.rustc, source))?;
         let version = format!(
-            "{GENERATOR}-{}-{}-O{}",
-            renderer.digest().short(),
+            "{}-{}-O{}",
+            generator_version(&renderer),
             toolchain.version,
             options.opt_level
         );
@@ -84,6 +80,16 @@ impl Native {
             builder,
         });
         Ok(Self { engine, version })
+    }
+
+    /// Returns the part of the version that does not depend on the compiler: equal ones make equal
+    /// source of equal candidates. A lockfile keeps it beside the compiler's own version, so that
+    /// a lock can be checked where there is no compiler, or another one.
+    ///
+    /// # Errors
+    /// [`BackendError::Templates`] if a template does not parse.
+    pub fn generator_version(templates: &BTreeMap<String, String>) -> Result<String, BackendError> {
+        Ok(generator_version(&renderer(templates)?))
     }
 
     /// Assembles the program of a deployment, without compiling it.
@@ -129,6 +135,21 @@ impl Backend for Native {
     ) -> Result<Box<dyn Prepared>, BackendError> {
         Ok(Box::new(Model::new(&self.engine, graph, partition)?))
     }
+}
+
+fn renderer(overrides: &BTreeMap<String, String>) -> Result<Renderer, BackendError> {
+    Renderer::new(overrides).map_err(|error| templates(Box::new(error)))
+}
+
+fn templates(source: Box<dyn std::error::Error + Send + Sync>) -> BackendError {
+    BackendError::Templates {
+        backend: "native".to_owned(),
+        source,
+    }
+}
+
+fn generator_version(renderer: &Renderer) -> String {
+    format!("{GENERATOR}-{}", renderer.digest().short())
 }
 
 /// A lowered model.
