@@ -146,6 +146,11 @@ impl Global {
         self.locked || self.frozen
     }
 
+    /// Returns whether only part of the workspace is looked at.
+    pub(crate) fn selects_packages(&self) -> bool {
+        !self.package.is_empty() || !self.exclude.is_empty()
+    }
+
     pub(crate) fn is_offline(&self) -> bool {
         self.offline || self.frozen
     }

@@ -1,9 +1,14 @@
 //! Models loaded and cut, ready to be looked at.
 
+use std::collections::BTreeMap;
+
 use super::Error;
 use super::files::shown;
+use crate::backend::native::Native;
 use crate::config::Model;
+use crate::device::Target;
 use crate::graph::{self, Digests, Graph, Partition};
+use crate::lock::Current;
 use crate::onnx::{self, LoadOptions};
 
 /// A loaded model.
@@ -36,6 +41,23 @@ pub(crate) fn load(model: &Model) -> Result<Loaded, Error> {
         subgraphs,
         partition,
         graph,
+    })
+}
+
+/// Returns what a deployment would rest on if it were made now.
+pub(crate) fn current(model: &Model, target: &Target, loaded: &Loaded) -> Result<Current, Error> {
+    Ok(Current {
+        structure: loaded.digests.structure,
+        content: loaded.digests.content,
+        subgraphs: loaded.subgraphs.iter().map(|d| d.structure).collect(),
+        profile: target.profile_name.clone(),
+        isa: target.profile.isa,
+        processor: target.profile.processor.clone(),
+        device: target.profile.fingerprint(),
+        backend: target.backend.clone(),
+        backend_version: Native::generator_version(&BTreeMap::new())?,
+        threads: target.threads,
+        objective: model.objective,
     })
 }
 

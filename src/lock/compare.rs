@@ -27,7 +27,7 @@ pub struct Current {
     pub device: Digest,
     /// Name of the backend.
     pub backend: String,
-    /// Version of the backend.
+    /// Version of the backend, apart from the compiler.
     pub backend_version: String,
     /// Threads of a run.
     pub threads: u32,

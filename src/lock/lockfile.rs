@@ -53,7 +53,7 @@ pub struct Deployment {
     pub device: Digest,
     /// Name of the backend.
     pub backend: String,
-    /// Version of the backend.
+    /// Version of the backend, apart from the compiler: equal ones make equal source.
     pub backend_version: String,
     /// Compiler and its version.
     pub toolchain: String,

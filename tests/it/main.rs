@@ -1,6 +1,7 @@
 //! Integration tests: one binary, one file for each area.
 
 mod chain;
+mod check;
 mod config;
 mod deploy;
 mod diff;

@@ -2,7 +2,7 @@
 
 use clap::Subcommand;
 
-use super::{adapt, deploy, diff, graph, init, targets};
+use super::{adapt, check, deploy, diff, graph, init, targets};
 use crate::cli::Error;
 use crate::cli::exit_code::Outcome;
 use crate::cli::run::Ctx;
@@ -13,6 +13,7 @@ pub(crate) enum Command {
     Init(init::Args),
     Graph(graph::Args),
     Adapt(adapt::Args),
+    Check(check::Args),
     Deploy(deploy::Args),
     Diff(diff::Args),
     Targets(targets::Args),
@@ -25,6 +26,7 @@ impl Command {
             Self::Init(_) => "init",
             Self::Graph(_) => "graph",
             Self::Adapt(_) => "adapt",
+            Self::Check(_) => "check",
             Self::Deploy(_) => "deploy",
             Self::Diff(_) => "diff",
             Self::Targets(_) => "targets",
@@ -37,6 +39,7 @@ impl Command {
             Self::Init(args) => init::run(args, ctx),
             Self::Graph(args) => graph::run(args, ctx),
             Self::Adapt(args) => adapt::run(args, ctx),
+            Self::Check(args) => check::run(args, ctx),
             Self::Deploy(args) => deploy::run(args, ctx),
             Self::Diff(args) => diff::run(args, ctx),
             Self::Targets(args) => targets::run(args, ctx),

@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 pub(crate) mod adapt;
+pub(crate) mod check;
 mod command;
 pub(crate) mod deploy;
 pub(crate) mod diff;

@@ -5,6 +5,8 @@
     reason = "helpers of tests are tests too"
 )]
 
+pub(crate) mod locked;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
