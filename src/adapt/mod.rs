@@ -1,7 +1,19 @@
 //! The loop: the only place where the parts meet.
 
+mod bench;
 mod cancel;
+mod composer;
+mod error;
+mod finals;
+mod job;
+mod ledger;
+mod propose;
 mod request;
+mod run;
+mod search;
+mod session;
 
 pub use cancel::{Cancellation, Canceller};
+pub use error::Error;
 pub use request::Request;
+pub use run::{Summary, run};

@@ -1,9 +1,10 @@
 //! What a backend does.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::{Artifact, Failure};
-use crate::graph::{Graph, Partition};
+use crate::graph::{Graph, Partition, ValueId};
 use crate::space::{Candidate, Mapping, SearchSpace};
 
 /// A compiler and the engine it compiles for.
@@ -25,7 +26,7 @@ pub trait Backend: Send + Sync {
         &self,
         graph: &Graph,
         partition: &Partition,
-    ) -> Result<Box<dyn Prepared>, BackendError>;
+    ) -> Result<Arc<dyn Prepared>, BackendError>;
 }
 
 /// A model that a backend is ready to build.
@@ -35,6 +36,9 @@ pub trait Prepared: Send + Sync {
 
     /// Returns the candidate that a subgraph has untuned.
     fn default_candidate(&self, subgraph: usize) -> Candidate;
+
+    /// Returns the value that a subgraph mainly reads and the one that it mainly gives.
+    fn main_values(&self, subgraph: usize) -> Option<[ValueId; 2]>;
 
     /// Returns the layouts in which a mapping reads and writes the main values of a subgraph;
     /// `None` for a subgraph that takes its input as it comes.

@@ -5,6 +5,7 @@ use std::fmt;
 
 use super::ExitCode;
 use super::env::VariableError;
+use crate::adapt;
 use crate::backend::BackendError;
 use crate::config::{EditError, SettingsError};
 use crate::deploy::DeployError;
@@ -141,16 +142,7 @@ impl From<LockError> for Error {
 
 impl From<BackendError> for Error {
     fn from(error: BackendError) -> Self {
-        let help = match &error {
-            BackendError::NotCovered { .. } => Some(
-                "export the model with other operators, or leave it out with --model".to_owned(),
-            ),
-            BackendError::Toolchain { .. } => {
-                Some("install Rust from https://rustup.rs, or set the variable `RUSTC`".to_owned())
-            }
-            BackendError::Files(error) => error.help(),
-            BackendError::Templates { .. } => None,
-        };
+        let help = backend_help(&error);
         Self::failed(error).maybe_help(help)
     }
 }
@@ -175,6 +167,24 @@ impl From<onnx::Error> for Error {
     }
 }
 
+impl From<adapt::Error> for Error {
+    fn from(error: adapt::Error) -> Self {
+        let help = match &error {
+            adapt::Error::Model { source, .. } => source.help(),
+            adapt::Error::Backend { source, .. } => backend_help(source),
+            adapt::Error::Target { .. } => Some("set `threads = 1` in its `[[target]]`".to_owned()),
+            adapt::Error::Stale { .. } => Some(
+                "run `cargo metainfer adapt` without `--locked`, and commit the lock".to_owned(),
+            ),
+            adapt::Error::Lock(error) => Some(error.help()),
+            adapt::Error::Files(error) => error.help(),
+            adapt::Error::Store(error) => error.help(),
+            adapt::Error::Default { .. } | adapt::Error::Worker(_) | adapt::Error::Panicked => None,
+        };
+        Self::failed(error).maybe_help(help)
+    }
+}
+
 impl From<EditError> for Error {
     fn from(error: EditError) -> Self {
         Self::failed(error).help("add the models by hand")
@@ -192,5 +202,19 @@ impl From<cargo_metadata::Error> for Error {
         Self::failed(cause)
             .context("cannot read the Cargo workspace")
             .help("run inside a Cargo package, or pass --manifest-path PATH")
+    }
+}
+
+/// Returns what to do about a backend that does not work.
+fn backend_help(error: &BackendError) -> Option<String> {
+    match error {
+        BackendError::NotCovered { .. } => {
+            Some("export the model with other operators, or leave it out with --model".to_owned())
+        }
+        BackendError::Toolchain { .. } => {
+            Some("install Rust from https://rustup.rs, or set the variable `RUSTC`".to_owned())
+        }
+        BackendError::Files(error) => error.help(),
+        BackendError::Templates { .. } => None,
     }
 }

@@ -15,7 +15,7 @@ use super::space::{Spaces, default_mapping};
 use super::spec::{Kind, Operation};
 use crate::backend::{Artifact, Backend, BackendError, Failure, Prepared};
 use crate::device::Isa;
-use crate::graph::{Graph, Partition};
+use crate::graph::{Graph, Partition, ValueId};
 use crate::label::Outcome;
 use crate::space::{Candidate, Mapping, SearchSpace};
 
@@ -132,8 +132,8 @@ impl Backend for Native {
         &self,
         graph: &Graph,
         partition: &Partition,
-    ) -> Result<Box<dyn Prepared>, BackendError> {
-        Ok(Box::new(Model::new(&self.engine, graph, partition)?))
+    ) -> Result<Arc<dyn Prepared>, BackendError> {
+        Ok(Arc::new(Model::new(&self.engine, graph, partition)?))
     }
 }
 
@@ -231,6 +231,11 @@ impl Prepared for Model {
             mapping,
             ..Candidate::default()
         }
+    }
+
+    fn main_values(&self, subgraph: usize) -> Option<[ValueId; 2]> {
+        self.main_operation(subgraph)
+            .map(|operation| [operation.x, operation.y])
     }
 
     fn layouts(&self, subgraph: usize, mapping: &Mapping) -> Option<[String; 2]> {

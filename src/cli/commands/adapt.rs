@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 
-use crate::adapt::Request;
+use crate::adapt::{self, Request};
 use crate::cli::args::Selection;
 use crate::cli::exit_code::Outcome;
 use crate::cli::project::Project;
@@ -77,10 +77,12 @@ pub(crate) fn run(args: &Args, ctx: &Ctx) -> Result<Outcome, Error> {
             rustc: ctx.environment.rustc.clone(),
             cancellation: interrupt::watch(ctx.console.clone()),
         };
-        Err(Error::failed(format!(
-            "this build cannot adapt the {} selected",
-            request.models.len()
-        )))
+        let summary = adapt::run(&request, ctx.console.as_ref()).await?;
+        Ok(if summary.interrupted {
+            Outcome::Interrupted
+        } else {
+            Outcome::Done
+        })
     })
 }
 

@@ -1,0 +1,171 @@
+//! From what is known of the parts to deployments of the whole.
+
+use super::job::Job;
+use super::session::Session;
+use crate::graph::ValueId;
+use crate::search::compose::{Choice, End, LayoutId, MAX_ENTRIES, Problem, Value, compose};
+use crate::space::Candidate;
+
+/// All layouts, in the order of their ids.
+const UNIVERSE: [&str; 6] = ["flat", "nchw", "nhwc", "nchw8c", "nchw16c", "nchw32c"];
+
+/// Bytes that a conversion moves in a nanosecond as long as none was measured: cautious.
+const CONVERT_BYTES_PER_NS: f64 = 4.0;
+
+/// What a conversion takes besides, nanoseconds.
+const CONVERT_FIXED_NS: f64 = 500.0;
+
+/// A deployment and what its parts add up to.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Composed {
+    /// By subgraph.
+    pub(super) candidates: Vec<Candidate>,
+    /// Nanoseconds.
+    pub(super) cost_ns: f64,
+}
+
+/// Returns the `k` deployments that should be fastest, best first. `fallback` has a candidate for
+/// subgraphs of which nothing is known.
+pub(super) fn best(
+    job: &Job<'_>,
+    session: &Session,
+    fallback: &[Candidate],
+    k: usize,
+) -> Vec<Composed> {
+    let mut options: Vec<Vec<Candidate>> = Vec::new();
+    let mut problem = Problem::default();
+    for (subgraph, &task) in job.task_of.iter().enumerate() {
+        let (candidates, choices) = choices(job, session, subgraph, task, &fallback[subgraph]);
+        options.push(candidates);
+        problem.subgraphs.push(choices);
+    }
+    problem.values = values(job, session);
+    // The problem is made of finite costs and of ports that exist.
+    let Ok(composition) = compose(&problem, k, MAX_ENTRIES) else {
+        return Vec::new();
+    };
+    let solutions = composition.solutions.into_iter();
+    solutions
+        .map(|solution| Composed {
+            candidates: solution
+                .choices
+                .iter()
+                .zip(&options)
+                .map(|(&choice, options)| options[choice].clone())
+                .collect(),
+            cost_ns: solution.cost_ns,
+        })
+        .collect()
+}
+
+fn layout_id(name: &str) -> LayoutId {
+    LayoutId(
+        UNIVERSE
+            .iter()
+            .position(|&layout| layout == name)
+            .unwrap_or(1) as u16,
+    )
+}
+
+/// Returns the candidates of a subgraph, the best for each pair of layouts, and their costs.
+fn choices(
+    job: &Job<'_>,
+    session: &Session,
+    subgraph: usize,
+    task: usize,
+    fallback: &Candidate,
+) -> (Vec<Candidate>, Vec<Choice>) {
+    let port = |name: &str| vec![layout_id(name)];
+    let Some(search) = &session.searches[task] else {
+        // It takes its input as it comes, in any layout and at the same cost.
+        let any = UNIVERSE.iter().map(|layout| Choice {
+            cost_ns: 0.0,
+            inputs: port(layout),
+            outputs: port(layout),
+        });
+        return (vec![fallback.clone(); UNIVERSE.len()], any.collect());
+    };
+    let layouts = |mapping: &_| job.prepared.layouts(subgraph, mapping);
+    let best = search.best_by(layouts);
+    let mut candidates = Vec::new();
+    let mut choices = Vec::new();
+    for (key, (mapping, estimate)) in best {
+        let [from, to] = key.unwrap_or_else(|| ["flat".to_owned(), "flat".to_owned()]);
+        candidates.push(Candidate {
+            mapping,
+            ..Candidate::default()
+        });
+        choices.push(Choice {
+            cost_ns: estimate.ns,
+            inputs: port(&from),
+            outputs: port(&to),
+        });
+    }
+    if choices.is_empty() {
+        let layouts = layouts(&fallback.mapping);
+        let [from, to] = layouts.unwrap_or_else(|| ["flat".to_owned(), "flat".to_owned()]);
+        candidates.push(fallback.clone());
+        choices.push(Choice {
+            cost_ns: 0.0,
+            inputs: port(&from),
+            outputs: port(&to),
+        });
+    }
+    (candidates, choices)
+}
+
+/// Returns the values between subgraphs with what converting them takes.
+fn values(job: &Job<'_>, session: &Session) -> Vec<Value> {
+    let graph = job.source.graph();
+    let main: Vec<Option<[ValueId; 2]>> = (0..job.task_of.len())
+        .map(|subgraph| job.prepared.main_values(subgraph))
+        .collect();
+    let mut values = Vec::new();
+    for id in (0..graph.values.len()).map(ValueId) {
+        let producer = main
+            .iter()
+            .position(|values| values.is_some_and(|[_, y]| y == id));
+        let producer = match producer {
+            Some(subgraph) => End::Port { subgraph, port: 0 },
+            None if graph.inputs.contains(&id) => End::Fixed(layout_id("nchw")),
+            None => continue,
+        };
+        let readers = main
+            .iter()
+            .enumerate()
+            .filter(|(_, v)| v.is_some_and(|[x, _]| x == id));
+        let mut consumers: Vec<End> = readers
+            .map(|(subgraph, _)| End::Port { subgraph, port: 0 })
+            .collect();
+        if graph.outputs.contains(&id) {
+            consumers.push(End::Fixed(layout_id("nchw")));
+        }
+        if !consumers.is_empty() {
+            let conversion_ns = conversions(session, graph.value(id).shape.dims());
+            values.push(Value {
+                producer,
+                consumers,
+                conversion_ns,
+            });
+        }
+    }
+    values
+}
+
+/// Returns what each conversion of a value takes: measured if it was, else by its bytes.
+fn conversions(session: &Session, dims: &[usize]) -> Vec<Vec<f64>> {
+    let [n, c, h, w] = crate::backend::native::layout::dims4(&dims.to_vec().into());
+    let is_flat = h * w == 1;
+    let bytes = 8.0 * (n * c * h * w) as f64;
+    let cost = |from: &str, to: &str| {
+        if from == to || from == "flat" || to == "flat" || is_flat {
+            return 0.0;
+        }
+        let measured = session.side(&format!("{from}→{to} {n}x{c}x{h}x{w}"));
+        measured.unwrap_or(CONVERT_FIXED_NS + bytes / CONVERT_BYTES_PER_NS)
+    };
+    UNIVERSE
+        .iter()
+        .map(|from| UNIVERSE.iter().map(|to| cost(from, to)).collect())
+        .collect()
+}

@@ -1,0 +1,235 @@
+//! One model on one target: what there is to tune.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Error, Request};
+use crate::backend::native::{Native, NativeOptions};
+use crate::backend::{Backend, Prepared};
+use crate::config::Model;
+use crate::device::Target;
+use crate::digest::{Digest, Encoder};
+use crate::fsx;
+use crate::graph::{Digests, Graph, Partition, partition};
+use crate::label::TaskKey;
+use crate::lock::Current;
+use crate::onnx::{self, LoadOptions, LoadedModel};
+use crate::space::Candidate;
+
+/// Longest time that one compiler call may take.
+const COMPILE_TIMEOUT: Duration = Duration::from_mins(2);
+
+/// Optimisation level of kernels; 1 to 3 are within 1 % of each other, as kernels are unrolled in
+/// their source.
+const OPT_LEVEL: u8 = 3;
+
+/// A model that is loaded and cut into subgraphs.
+#[derive(Debug)]
+pub(super) struct Source {
+    /// As loaded; the reference executor runs it.
+    pub(super) loaded: LoadedModel,
+    /// Its subgraphs.
+    pub(super) partition: Partition,
+    /// Digests of the subgraphs, in order.
+    pub(super) subgraphs: Vec<Digests>,
+    /// Digests of the whole.
+    pub(super) whole: Digests,
+    /// Digest of the file.
+    pub(super) file: Digest,
+}
+
+/// A model on a target.
+pub(super) struct Job<'a> {
+    /// The model.
+    pub(super) model: &'a Model,
+    /// The target.
+    pub(super) target: &'a Target,
+    /// What was loaded.
+    pub(super) source: &'a Source,
+    /// The compiler.
+    pub(super) backend: Arc<dyn Backend>,
+    /// The model, ready to be built.
+    pub(super) prepared: Arc<dyn Prepared>,
+    /// Different subgraphs.
+    pub(super) tasks: Vec<Task>,
+    /// By subgraph: its task.
+    pub(super) task_of: Vec<usize>,
+}
+
+/// Subgraphs that are equal in structure: what is tuned once.
+#[derive(Debug)]
+pub(super) struct Task {
+    /// Under what its labels are kept.
+    pub(super) key: TaskKey,
+    /// The subgraphs, in order.
+    pub(super) occurrences: Vec<usize>,
+}
+
+impl Source {
+    /// Loads a model.
+    ///
+    /// # Errors
+    /// [`Error::Model`] says what is wrong with the file.
+    pub(super) fn load(model: &Model) -> Result<Self, Error> {
+        let input_shapes = model.inputs.iter();
+        let input_shapes = input_shapes.map(|(name, shape)| (name.clone(), shape.0.clone()));
+        let options = LoadOptions {
+            input_shapes: input_shapes.collect(),
+        };
+        let loaded = onnx::load(&model.path, &options).map_err(|source| Error::Model {
+            model: model.name.clone(),
+            source: Box::new(source),
+        })?;
+        let file = Digest::of_bytes("metainfer file v1", &fsx::read(&model.path)?);
+        let partition = partition(&loaded.graph);
+        let digests = |subgraph: &crate::graph::Subgraph| subgraph.digests(&loaded.graph);
+        let subgraphs = partition.subgraphs.iter().map(digests).collect();
+        let whole = loaded.graph.digests();
+        Ok(Self {
+            loaded,
+            partition,
+            subgraphs,
+            whole,
+            file,
+        })
+    }
+
+    /// Returns the canonical graph.
+    pub(super) fn graph(&self) -> &Graph {
+        &self.loaded.graph
+    }
+}
+
+impl<'a> Job<'a> {
+    /// Prepares a model for a target.
+    ///
+    /// # Errors
+    /// If the backend does not cover the model or cannot work here.
+    pub(super) fn new(
+        request: &Request,
+        model: &'a Model,
+        target: &'a Target,
+        source: &'a Source,
+    ) -> Result<Self, Error> {
+        if target.threads != 1 {
+            return Err(Error::Target {
+                target: target.name.clone(),
+                reason: format!("`threads = {}`, kernels run on one thread", target.threads),
+            });
+        }
+        let failed = |source| Error::Backend {
+            model: model.name.clone(),
+            target: target.name.clone(),
+            source,
+        };
+        let native = Native::open(&NativeOptions {
+            isa: target.profile.isa,
+            rustc: request.rustc.clone(),
+            dir: request.scratch.join("native"),
+            opt_level: OPT_LEVEL,
+            timeout: COMPILE_TIMEOUT,
+            templates: BTreeMap::new(),
+        })
+        .map_err(failed)?;
+        let backend: Arc<dyn Backend> = Arc::new(native);
+        let prepared = backend
+            .prepare(source.graph(), &source.partition)
+            .map_err(failed)?;
+        let mut tasks: Vec<Task> = Vec::new();
+        let mut task_of = Vec::new();
+        for (idx, digests) in source.subgraphs.iter().enumerate() {
+            let known = tasks
+                .iter()
+                .position(|task| task.key.structure == digests.structure);
+            let task = known.unwrap_or_else(|| {
+                let key = key(backend.as_ref(), target, digests.structure);
+                tasks.push(Task {
+                    key,
+                    occurrences: Vec::new(),
+                });
+                tasks.len() - 1
+            });
+            tasks[task].occurrences.push(idx);
+            task_of.push(task);
+        }
+        Ok(Self {
+            model,
+            target,
+            source,
+            backend,
+            prepared,
+            tasks,
+            task_of,
+        })
+    }
+
+    /// Returns the key under which the evaluations of this adaptation are counted.
+    pub(super) fn adaptation(&self) -> Digest {
+        let mut encoder = Encoder::new("metainfer adaptation v1");
+        encoder.digest(&self.source.whole.structure);
+        encoder.digest(&self.target.profile.fingerprint());
+        encoder.str(self.backend.name());
+        encoder.str(self.backend.version());
+        encoder.u64(self.target.threads.into());
+        encoder.finish()
+    }
+
+    /// Returns the task key of something else that is timed in the chain, such as a conversion.
+    pub(super) fn side_key(&self, what: &str) -> TaskKey {
+        let structure = Digest::of_bytes("metainfer side task v1", what.as_bytes());
+        key(self.backend.as_ref(), self.target, structure)
+    }
+
+    /// Returns the untuned default of every subgraph.
+    pub(super) fn defaults(&self) -> Vec<Candidate> {
+        (0..self.task_of.len())
+            .map(|idx| self.prepared.default_candidate(idx))
+            .collect()
+    }
+
+    /// Returns what a deployment would rest on if it were made now.
+    pub(super) fn current(&self) -> Current {
+        let profile = &self.target.profile;
+        Current {
+            structure: self.source.whole.structure,
+            content: self.source.whole.content,
+            subgraphs: self
+                .source
+                .subgraphs
+                .iter()
+                .map(|digests| digests.structure)
+                .collect(),
+            profile: self.target.profile_name.clone(),
+            isa: profile.isa,
+            processor: profile.processor.clone(),
+            device: profile.fingerprint(),
+            backend: self.backend.name().to_owned(),
+            backend_version: self.backend.version().to_owned(),
+            threads: self.target.threads,
+            objective: self.model.objective,
+        }
+    }
+
+    /// Returns the option that all kernels are compiled with.
+    pub(super) fn opt_level() -> u8 {
+        OPT_LEVEL
+    }
+
+    /// Returns the directory for files of this model.
+    pub(super) fn scratch(&self, request: &Request) -> std::path::PathBuf {
+        let dir: &Path = &request.scratch;
+        dir.join("models").join(self.source.whole.content.short())
+    }
+}
+
+fn key(backend: &dyn Backend, target: &Target, structure: Digest) -> TaskKey {
+    TaskKey {
+        structure,
+        device: target.profile.fingerprint(),
+        backend: backend.name().to_owned(),
+        backend_version: backend.version().to_owned(),
+        threads: target.threads,
+    }
+}

@@ -1,0 +1,376 @@
+//! The run: every model on every target, one after the other, into one lockfile.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::bench::Bench;
+use super::finals::{Decision, decide};
+use super::job::{Job, Source};
+use super::ledger::TOLERANCE;
+use super::search::{Search, wrong_step};
+use super::session::Session;
+use super::{Error, Request};
+use crate::device::Target;
+use crate::digest::Digest;
+use crate::event::{Event, Reporter};
+use crate::fsx::{self, FileLock, FsErrorKind};
+use crate::label::Stage;
+use crate::lock::{
+    Deployment, DeploymentKey, Figure, Finding, LockedSubgraph, Lockfile, decode, encode,
+};
+use crate::measure::Device;
+use crate::onnx::{Reference, random_inputs, write_tensors};
+use crate::space::{Candidate, Mapping};
+use crate::store::{LabelStore, Sqlite};
+
+/// Change of a figure that is taken for noise.
+const NOISE: f64 = 0.05;
+
+/// What a run came to.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Summary {
+    /// Deployments that are up to date, searched or not.
+    pub n_deployments: usize,
+    /// Real evaluations spent.
+    pub n_evaluations: u32,
+    /// Whether the lockfile changed, or would have with `--dry-run`.
+    pub lock_changed: bool,
+    /// Whether the run was interrupted; it kept the best so far.
+    pub interrupted: bool,
+}
+
+/// How one deployment was dealt with.
+struct Settled {
+    deployment: Deployment,
+    n_evaluations: u32,
+    n_reused_labels: usize,
+    baseline_ns: f64,
+    latency_ns: f64,
+}
+
+/// Adapts the models of a request to its targets.
+///
+/// Each deployment is written to the lockfile as soon as it is decided, and each label to the
+/// store as soon as it is measured: a run that is killed loses nothing that it has learnt.
+///
+/// # Errors
+/// [`Error`]; the deployments decided before it are locked.
+pub async fn run(request: &Request, reporter: &dyn Reporter) -> Result<Summary, Error> {
+    fsx::create_dir_all(&request.scratch)?;
+    let _workspace = lock_workspace(request, reporter)?;
+    let mut summary = Summary::default();
+    let mut lockfile = read_lock(&request.lockfile())?;
+    let mut store: Option<Arc<dyn LabelStore>> = None;
+    for model in &request.models {
+        let source = Source::load(model)?;
+        for target in &request.targets {
+            if request.cancellation.is_cancelled() {
+                summary.interrupted = true;
+                return Ok(summary);
+            }
+            let job = Job::new(request, model, target, &source)?;
+            let key = DeploymentKey {
+                model: model.name.clone(),
+                target: target.name.clone(),
+            };
+            let old = lockfile.deployments.get(&key).cloned();
+            let findings = old
+                .as_ref()
+                .map_or_else(|| vec![Finding::Missing], |old| old.compare(&job.current()));
+            let renamed = old.as_ref().is_some_and(|old| old.file != source.file);
+            if request.is_locked && !findings.is_empty() {
+                return Err(stale(&job, &findings));
+            }
+            if request.is_dry_run {
+                plan(&job, &lockfile, reporter);
+                summary.lock_changed |= !findings.is_empty();
+                continue;
+            }
+            let settled = match old {
+                Some(old) if findings.is_empty() => {
+                    let file = if request.is_locked {
+                        old.file
+                    } else {
+                        source.file
+                    };
+                    kept(Deployment { file, ..old })
+                }
+                old => {
+                    let store = match &store {
+                        Some(store) => Arc::clone(store),
+                        None => Arc::clone(store.insert(open_store(&request.home)?)),
+                    };
+                    let _device = hold_device(request, reporter, target).await?;
+                    adapt(request, reporter, &job, store, &lockfile, old, &findings).await?
+                }
+            };
+            let changed = lockfile.deployments.get(&key) != Some(&settled.deployment);
+            if changed && (!findings.is_empty() || renamed) {
+                lockfile.deployments.insert(key, settled.deployment.clone());
+                fsx::replace_if_changed(&request.lockfile(), encode(&lockfile)?.as_bytes())?;
+            }
+            summary.n_deployments += 1;
+            summary.n_evaluations += settled.n_evaluations;
+            summary.lock_changed |= changed;
+            reporter.report(&Event::AdaptFinished {
+                model: &model.name,
+                target: &target.name,
+                n_evaluations: settled.n_evaluations,
+                n_reused_labels: settled.n_reused_labels,
+                baseline_ns: settled.baseline_ns,
+                latency_ns: settled.latency_ns,
+                lock_changed: changed,
+                interrupted: request.cancellation.is_cancelled(),
+            });
+        }
+    }
+    summary.interrupted = request.cancellation.is_cancelled();
+    Ok(summary)
+}
+
+/// Adapts one model to one target.
+async fn adapt(
+    request: &Request,
+    reporter: &dyn Reporter,
+    job: &Job<'_>,
+    store: Arc<dyn LabelStore>,
+    lockfile: &Lockfile,
+    old: Option<Deployment>,
+    findings: &[Finding],
+) -> Result<Settled, Error> {
+    let reference = write_reference(request, job)?;
+    let bench = Bench::new(request, Arc::clone(&job.prepared), &reference);
+    let locked = locked_choices(job, lockfile);
+    let settings = &request.search;
+    let mut session = Session::new(job, settings.max_evaluations, settings.seed, &locked);
+    let keys: Vec<Digest> = job.tasks.iter().map(|task| task.key.digest()).collect();
+    let labels = store.labels(keys).await?;
+    let evaluations = store.evaluations(job.adaptation()).await?;
+    session.resume(job, &labels, &evaluations);
+    let n_before = session.budget.n_spent();
+    let mut search = Search {
+        job,
+        request,
+        reporter,
+        store,
+        bench,
+        session,
+        baseline: None,
+    };
+    if let (Some(old), [Finding::Weights]) = (&old, findings)
+        && let Some(settled) = recheck(&mut search, old).await?
+    {
+        return Ok(settled);
+    }
+    report_start(job, &search.session, reporter);
+    search.start().await?;
+    search.screen().await?;
+    let incumbent = all_locked(job, &locked);
+    let decision = decide(&mut search, incumbent).await?;
+    let deployment = deployment(job, &decision, search.session.budget.n_spent());
+    let deployment = match &old {
+        Some(old) => deployment.settled(old, NOISE),
+        None => deployment,
+    };
+    Ok(Settled {
+        deployment,
+        n_evaluations: search.session.budget.n_spent() - n_before,
+        n_reused_labels: search.session.n_reused_labels,
+        baseline_ns: decision.baseline_ns,
+        latency_ns: decision.latency_ns,
+    })
+}
+
+/// Checks the numbers of what is locked with new weights: latency does not depend on them. `None`
+/// if they are wrong, so that everything is decided again.
+async fn recheck(search: &mut Search<'_>, old: &Deployment) -> Result<Option<Settled>, Error> {
+    let candidates: Vec<Candidate> = old
+        .subgraphs
+        .iter()
+        .map(|subgraph| subgraph.candidate.clone())
+        .collect();
+    let Some(Ok(artifact)) = search.build(std::slice::from_ref(&candidates)).await?.pop() else {
+        return Ok(None);
+    };
+    let Ok(trial) = search.bench.check(&artifact).await else {
+        return Ok(None);
+    };
+    search.bench.discard(&artifact);
+    let divergence = trial.verified.run.relative_l2.unwrap_or(f64::INFINITY);
+    if wrong_step(&artifact, &trial).is_some() || divergence > TOLERANCE {
+        return Ok(None);
+    }
+    let job = search.job;
+    let deployment = Deployment {
+        file: job.source.file,
+        content: job.source.whole.content,
+        divergence: Figure::new(divergence).unwrap_or(old.divergence),
+        ..old.clone()
+    };
+    Ok(Some(kept(deployment)))
+}
+
+/// A deployment that nothing was measured for.
+fn kept(deployment: Deployment) -> Settled {
+    let latency_ns = deployment.latency_ms.get() * 1e6;
+    Settled {
+        n_evaluations: 0,
+        n_reused_labels: 0,
+        baseline_ns: latency_ns * deployment.speed_up.get(),
+        latency_ns,
+        deployment,
+    }
+}
+
+fn deployment(job: &Job<'_>, decision: &Decision, n_evaluations: u32) -> Deployment {
+    let current = job.current();
+    let figure = |value: f64| Figure::new(value).or(Figure::new(0.0));
+    let figure = |value: f64| figure(value).expect("zero is a figure");
+    let graph = job.source.graph();
+    let subgraphs = job.source.partition.subgraphs.iter().enumerate();
+    let subgraphs = subgraphs.map(|(idx, subgraph)| LockedSubgraph {
+        op: subgraph.describe(graph),
+        structure: job.source.subgraphs[idx].structure,
+        candidate: decision.candidates[idx].clone(),
+    });
+    Deployment {
+        file: job.source.file,
+        structure: current.structure,
+        content: current.content,
+        profile: current.profile,
+        isa: current.isa,
+        processor: current.processor,
+        device: current.device,
+        backend: current.backend,
+        backend_version: current.backend_version,
+        toolchain: job.backend.toolchain().to_owned(),
+        threads: current.threads,
+        objective: current.objective,
+        evidence: Stage::Measured,
+        evaluations: n_evaluations,
+        speed_up: figure(decision.baseline_ns / decision.latency_ns),
+        latency_ms: figure(decision.latency_ns / 1e6),
+        divergence: figure(decision.divergence),
+        options: Mapping::default().with("opt-level", i64::from(Job::opt_level())),
+        subgraphs: subgraphs.collect(),
+    }
+}
+
+/// Returns what is locked for tasks of this target, by structure: by the model's own entry first.
+fn locked_choices(job: &Job<'_>, lockfile: &Lockfile) -> BTreeMap<Digest, Candidate> {
+    let current = job.current();
+    let own = |key: &DeploymentKey| key.model == job.model.name && key.target == job.target.name;
+    let mut usable: Vec<_> = lockfile
+        .deployments
+        .iter()
+        .filter(|(_, locked)| {
+            locked.device == current.device
+                && locked.backend == current.backend
+                && locked.backend_version == current.backend_version
+                && locked.threads == current.threads
+        })
+        .collect();
+    usable.sort_by_key(|(key, _)| !own(key));
+    let mut choices = BTreeMap::new();
+    for (_, locked) in usable {
+        for subgraph in &locked.subgraphs {
+            choices
+                .entry(subgraph.structure)
+                .or_insert_with(|| subgraph.candidate.clone());
+        }
+    }
+    choices
+}
+
+/// Returns the locked deployment of a model all of whose subgraphs are locked.
+fn all_locked(job: &Job<'_>, locked: &BTreeMap<Digest, Candidate>) -> Option<Vec<Candidate>> {
+    let digests = job.source.subgraphs.iter();
+    digests
+        .map(|digests| locked.get(&digests.structure).cloned())
+        .collect()
+}
+
+fn write_reference(request: &Request, job: &Job<'_>) -> Result<PathBuf, Error> {
+    let failed = |source| Error::Model {
+        model: job.model.name.clone(),
+        source: Box::new(source),
+    };
+    let dir = job.scratch(request);
+    fsx::create_dir_all(&dir)?;
+    let path = dir.join(format!("reference-{}.safetensors", request.search.seed));
+    let reference = Reference::new(job.source.loaded.clone()).map_err(failed)?;
+    let inputs = random_inputs(job.source.graph(), request.search.seed);
+    let tensors = reference.trace(&inputs).map_err(failed)?;
+    write_tensors(&path, &tensors).map_err(failed)?;
+    Ok(path)
+}
+
+/// Reports what would be searched.
+fn plan(job: &Job<'_>, lockfile: &Lockfile, reporter: &dyn Reporter) {
+    let locked = locked_choices(job, lockfile);
+    let session = Session::new(job, 0, 0, &locked);
+    report_start(job, &session, reporter);
+}
+
+fn report_start(job: &Job<'_>, session: &Session, reporter: &dyn Reporter) {
+    let n_reused = session.is_open.iter().filter(|&&is_open| !is_open).count();
+    reporter.report(&Event::AdaptStarted {
+        model: &job.model.name,
+        target: &job.target.name,
+        n_subgraphs: job.task_of.len(),
+        n_tasks: job.tasks.len(),
+        n_reused,
+        max_evaluations: session.budget.max_evaluations(),
+    });
+}
+
+fn stale(job: &Job<'_>, findings: &[Finding]) -> Error {
+    let findings: Vec<String> = findings.iter().map(ToString::to_string).collect();
+    Error::Stale {
+        model: job.model.name.clone(),
+        target: job.target.name.clone(),
+        findings: findings.join(", "),
+    }
+}
+
+fn read_lock(path: &Path) -> Result<Lockfile, Error> {
+    match fsx::read_to_string(path) {
+        Ok(text) => Ok(decode(&text)?),
+        Err(error) if error.kind == FsErrorKind::NotFound => Ok(Lockfile::default()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn open_store(home: &Path) -> Result<Arc<dyn LabelStore>, Error> {
+    fsx::create_dir_all(home)?;
+    Ok(Arc::new(Sqlite::open(&home.join("labels.sqlite"))?))
+}
+
+fn lock_workspace(request: &Request, reporter: &dyn Reporter) -> Result<FileLock, Error> {
+    let path = request.scratch.join("adapt.lock");
+    let lock = FileLock::lock(&path, "cargo metainfer adapt", |holder| {
+        let holder = holder.map(ToString::to_string);
+        reporter.report(&Event::LockAwaited {
+            path: &path.to_string_lossy(),
+            holder: holder.as_deref(),
+        });
+    })?;
+    Ok(lock)
+}
+
+async fn hold_device(
+    request: &Request,
+    reporter: &dyn Reporter,
+    target: &Target,
+) -> Result<Device, Error> {
+    let command = "cargo metainfer adapt";
+    let device = Device::hold(&request.home, command, |holder| {
+        let holder = holder.map(ToString::to_string);
+        reporter.report(&Event::LockAwaited {
+            path: &target.name,
+            holder: holder.as_deref(),
+        });
+    });
+    Ok(device.await?)
+}
