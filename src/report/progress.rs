@@ -40,15 +40,25 @@ impl Progress {
         if !self.is_enabled || self.started.elapsed() < DELAY {
             return;
         }
-        let bar = self.bar.get_or_insert_with(|| {
-            let target = ProgressDrawTarget::stderr_with_hz(RATE);
-            ProgressBar::with_draw_target(Some(length.into()), target)
-                .with_style(style())
-                .with_prefix("Evaluating")
-        });
-        bar.set_length(length.into());
-        bar.set_position(position.into());
-        bar.set_message(text.to_owned());
+        match &self.bar {
+            None => {
+                let target = ProgressDrawTarget::stderr_with_hz(RATE);
+                let bar = ProgressBar::with_draw_target(Some(length.into()), target)
+                    .with_style(style())
+                    .with_prefix("Evaluating")
+                    .with_position(position.into())
+                    .with_message(text.to_owned());
+                bar.tick();
+                self.bar = Some(bar);
+            }
+            // Each of these draws, so they are spared where nothing would be seen.
+            Some(bar) => {
+                if bar.message() != text {
+                    bar.set_message(text.to_owned());
+                }
+                bar.set_position(position.into());
+            }
+        }
     }
 
     /// Runs `write` with the bar cleared, and draws it again after.
