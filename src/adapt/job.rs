@@ -206,7 +206,7 @@ impl<'a> Job<'a> {
             processor: profile.processor.clone(),
             device: profile.fingerprint(),
             backend: self.backend.name().to_owned(),
-            backend_version: self.backend.version().to_owned(),
+            backend_version: self.backend.generator().to_owned(),
             threads: self.target.threads,
             objective: self.model.objective,
         }

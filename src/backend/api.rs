@@ -15,6 +15,10 @@ pub trait Backend: Send + Sync {
     /// Returns its version: equal versions make equal code of equal candidates.
     fn version(&self) -> &str;
 
+    /// Returns the part of the version that does not depend on the compiler: equal ones make equal
+    /// source of equal candidates. A lockfile keeps this one, and the compiler beside it.
+    fn generator(&self) -> &str;
+
     /// Returns the compiler it uses, as it calls itself.
     fn toolchain(&self) -> &str;
 

@@ -43,6 +43,7 @@ pub struct NativeOptions {
 #[derive(Debug)]
 pub struct Native {
     engine: Arc<Engine>,
+    generator: String,
     version: String,
 }
 
@@ -65,12 +66,8 @@ impl Native {
         let spaces = Spaces::new(&options.templates).map_err(|e| templates(Box::new(e)))?;
         let toolchain = Toolchain::discover(&options.rustc)
             .map_err(|source| toolchain_error(&options.rustc, source))?;
-        let version = format!(
-            "{}-{}-O{}",
-            generator_version(&renderer),
-            toolchain.version,
-            options.opt_level
-        );
+        let generator = generator_version(&renderer);
+        let version = format!("{generator}-{}-O{}", toolchain.version, options.opt_level);
         let builder = Builder::open(toolchain, &options.dir, options.opt_level, options.timeout)
             .map_err(build_error)?;
         let engine = Arc::new(Engine {
@@ -79,7 +76,11 @@ impl Native {
             spaces,
             builder,
         });
-        Ok(Self { engine, version })
+        Ok(Self {
+            engine,
+            generator,
+            version,
+        })
     }
 
     /// Returns the part of the version that does not depend on the compiler: equal ones make equal
@@ -122,6 +123,10 @@ impl Backend for Native {
 
     fn version(&self) -> &str {
         &self.version
+    }
+
+    fn generator(&self) -> &str {
+        &self.generator
     }
 
     fn toolchain(&self) -> &str {
