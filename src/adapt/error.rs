@@ -61,7 +61,7 @@ pub enum Error {
         findings: String,
     },
     /// The lockfile cannot be read or written.
-    #[error("cannot use the lockfile")]
+    #[error("cannot use the lockfile `metainfer.lock`")]
     Lock(#[from] LockError),
     /// Files cannot be read or written.
     #[error(transparent)]

@@ -1,5 +1,6 @@
 //! Integration tests: one binary, one file for each area.
 
+mod adapt_refuses;
 mod chain;
 mod check;
 mod config;

@@ -118,6 +118,20 @@ impl Sandbox {
 
     /// Runs the tool in the workspace with exactly these arguments.
     pub(crate) fn run(&self, args: &[&str]) -> Run {
+        let output = self.command(args).output().unwrap();
+        let text = |bytes: &[u8]| {
+            let root = self.root();
+            String::from_utf8_lossy(bytes).replace(root.to_str().unwrap(), "[ROOT]")
+        };
+        Run {
+            code: output.status.code(),
+            stdout: text(&output.stdout),
+            stderr: text(&output.stderr),
+        }
+    }
+
+    /// Returns a command that runs the tool in the workspace with exactly these arguments.
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         let program = env!("CARGO_BIN_EXE_cargo-metainfer");
         let mut command = if self.is_unprivileged {
             // Root without capabilities is bound by the permissions of its own files.
@@ -141,16 +155,7 @@ impl Sandbox {
         }
         command.env("METAINFER_HOME", self.dir.path().join("home"));
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
-        let output = command.output().unwrap();
-        let text = |bytes: &[u8]| {
-            let root = self.root();
-            String::from_utf8_lossy(bytes).replace(root.to_str().unwrap(), "[ROOT]")
-        };
-        Run {
-            code: output.status.code(),
-            stdout: text(&output.stdout),
-            stderr: text(&output.stderr),
-        }
+        command
     }
 
     /// Runs git in the workspace.
