@@ -1,7 +1,7 @@
 //! Arithmetic with neutral elements, and reshapes of reshapes.
 
-use super::rewrite::{Replacement, Rewrite, Source, View};
-use crate::graph::{Node, Tensor, ValueId};
+use super::rewrite::{Before, Replacement, Rewrite, Source, View};
+use crate::graph::{Node, Shape, Tensor, TensorData, ValueId};
 
 /// Drops additions of zero and multiplications by one.
 pub(super) fn neutral(view: &View<'_>, node: &Node) -> Option<Rewrite> {
@@ -28,6 +28,43 @@ pub(super) fn neutral(view: &View<'_>, node: &Node) -> Option<Rewrite> {
     };
     view.keeps_shape(node, kept)
         .then_some(Rewrite::Forward(kept))
+}
+
+/// `x · s + x` is `x · (s + 1)` if `s` is smaller than `x`: the addition moves to the gate.
+pub(super) fn gate_with_shortcut(view: &View<'_>, node: &Node) -> Option<Rewrite> {
+    if node.op != "Add" {
+        return None;
+    }
+    let (lhs, rhs) = (node.input(0)?, node.input(1)?);
+    let gated = |product: ValueId, x: ValueId| {
+        let mul = view.producer(product).filter(|node| node.op == "Mul")?;
+        let (a, b) = (mul.input(0)?, mul.input(1)?);
+        let gate = match (a == x, b == x) {
+            (true, false) => b,
+            (false, true) => a,
+            _ => return None,
+        };
+        let shape = |id: ValueId| &view.graph.value(id).shape;
+        let fits = view.is_read_once(product)
+            && view.graph.constant(gate).is_none()
+            && shape(gate).rank() == shape(x).rank()
+            && shape(gate).len() < shape(x).len()
+            && view.keeps_shape(node, x);
+        fits.then_some((x, gate))
+    };
+    let (x, gate) = gated(lhs, rhs).or_else(|| gated(rhs, lhs))?;
+    let one = Tensor::new(Shape::default(), TensorData::F32(vec![1.0])).ok()?;
+    Some(Rewrite::Replace(Replacement {
+        op: "Mul",
+        attributes: [].into(),
+        inputs: vec![Some(Source::Value(x))],
+        before: Some(Before {
+            op: "Add",
+            attributes: [].into(),
+            inputs: vec![Some(Source::Value(gate)), Some(Source::Constant(one))],
+            shape: view.graph.value(gate).shape.clone(),
+        }),
+    }))
 }
 
 /// Takes a chain of reshapes, flattenings and unit-axis changes as one `Reshape`.

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::window::write_out_windows;
-use super::{activation, algebra, batch_norm, identity, matmul, normalization, pad, pool, scale};
+use super::{
+    activation, algebra, batch_norm, compose, identity, matmul, normalization, pad, pool, scale,
+};
 use crate::graph::{Attribute, Graph, Node, NodeId, Shape, Tensor, Value, ValueId, compact};
 
 /// Passes after which rewriting stops even if rules still fire; models settle within five.
@@ -72,6 +74,8 @@ const RULES: &[Rule] = &[
     scale::fold_multiplication,
     scale::fold_addition,
     matmul::to_gemm,
+    compose::linear,
+    algebra::gate_with_shortcut,
 ];
 
 /// Rewrites a graph into its canonical form: the same function, in fewer and larger operators.

@@ -133,7 +133,7 @@ impl<'a> Weighted<'a> {
 }
 
 /// Returns whether a `Gemm` is `x · w + b` with `w` as `[k, n]`.
-fn is_plain(node: &Node) -> bool {
+pub(super) fn is_plain(node: &Node) -> bool {
     node.int("transA", 0) == 0
         && node.int("transB", 0) == 0
         && node.float("alpha", 1.0) == 1.0

@@ -223,3 +223,52 @@ fn what_no_output_depends_on_is_dropped() {
     let model = check(&mut net, &["Relu"]);
     assert_eq!(model.graph.values.len(), 2);
 }
+
+#[test]
+fn linear_operators_in_a_row_are_one_where_that_saves_work() {
+    let mut net = Net::new(13, IMAGE);
+    net.weights("w", &[12, 4, 3, 3])
+        .weights("b", &[12])
+        .weights("v", &[5, 12, 1, 1]);
+    net.weights("c", &[5])
+        .with("a", "Conv", "x w b", &same_3x3());
+    net.node("y", "Conv", "a v c");
+    let model = check(&mut net, &["Conv"]);
+    assert_eq!(model.graph.nodes[0].ints("kernel_shape").unwrap(), [3, 3]);
+
+    let mut net = Net::new(13, &[3, 8]);
+    net.weights("w", &[8, 20])
+        .weights("v", &[20, 5])
+        .weights("b", &[20]);
+    net.node("a", "Gemm", "x w b").node("y", "MatMul", "a v");
+    check(&mut net, &["Gemm"]);
+}
+
+#[test]
+fn bottlenecks_and_depthwise_pairs_stay_two() {
+    let mut net = Net::new(13, IMAGE);
+    net.weights("w", &[1, 4, 1, 1]).weights("v", &[8, 1, 1, 1]);
+    net.node("a", "Conv", "x w").node("y", "Conv", "a v");
+    check(&mut net, &["Conv", "Conv"]);
+
+    let mut net = Net::new(13, IMAGE);
+    let depthwise = [
+        ("group", Attribute::Int(4)),
+        ("pads", Attribute::Ints(vec![1; 4])),
+    ];
+    net.weights("w", &[4, 1, 3, 3]).weights("v", &[2, 4, 1, 1]);
+    net.with("a", "Conv", "x w", &depthwise)
+        .node("y", "Conv", "a v");
+    check(&mut net, &["Conv", "Conv"]);
+}
+
+#[test]
+fn a_gate_with_a_shortcut_adds_to_the_gate() {
+    for operands in ["m x", "x m"] {
+        let mut net = Net::new(13, IMAGE);
+        net.node("p", "GlobalAveragePool", "x")
+            .node("s", "Sigmoid", "p");
+        net.node("m", "Mul", "s x").node("y", "Add", operands);
+        check(&mut net, &["GlobalAveragePool", "Sigmoid", "Add", "Mul"]);
+    }
+}
