@@ -2,8 +2,8 @@
 //!
 //! Each node is hashed from its operator, its attributes and what feeds it, so a digest depends on
 //! the wiring alone: names, node order, doc strings and file paths do not enter. The structure
-//! leaves out the elements of weights, the content has them too. Constants that say how a node
-//! computes (axes, pads, bounds, scalars) are structure.
+//! leaves out the elements of weights, learned factors and terms included; the content has them too.
+//! Constants that say how a node computes (axes, pads, bounds, exponents) are structure.
 
 use std::collections::BTreeMap;
 
@@ -201,7 +201,10 @@ fn is_weight(graph: &Graph, node: &Node, idx: usize) -> bool {
         return false;
     };
     let is_float = matches!(constant.dtype(), DType::F32 | DType::F16 | DType::F64);
-    has_weights || (is_float && !is_shaping && constant.shape().len() > 1)
+    // A learned factor is a weight even if it is a single number.
+    let is_arithmetic = matches!(node.op.as_str(), "Add" | "Sub" | "Mul" | "Div");
+    let is_tensor = !is_shaping && constant.shape().len() > 1;
+    has_weights || (is_float && (is_arithmetic || is_tensor))
 }
 
 fn encode_type(encoder: &mut Encoder, dtype: DType, shape: &Shape) {

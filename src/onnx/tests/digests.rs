@@ -134,6 +134,18 @@ fn constants_that_say_how_to_compute_are_structure() {
 }
 
 #[test]
+fn learned_factors_are_content_even_as_single_numbers() {
+    let build = |factor: f32| {
+        let mut net = Net::new(13, &[1, 4, 6, 5]);
+        net.scalar("factor", factor).node("r", "Relu", "x");
+        net.node("y", "Mul", "r factor").output("y");
+        net.load().unwrap().graph.digests()
+    };
+    assert_eq!(build(0.5).structure, build(0.7).structure);
+    assert_ne!(build(0.5).content, build(0.7).content);
+}
+
+#[test]
 fn defaults_and_operator_sets_change_nothing() {
     let old = {
         let mut net = Net::new(10, &[1, 4, 6, 5]);
