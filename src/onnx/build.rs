@@ -37,6 +37,9 @@ pub(super) fn build(
     }
     for output in &model.outputs {
         let id = builder.draft.lookup(output.name, "the model's outputs")?;
+        if builder.draft.graph.outputs.contains(&id) {
+            return Err(Problem::Duplicate(output.name.to_owned()));
+        }
         builder.draft.graph.outputs.push(id);
     }
     Ok(builder.draft.graph)

@@ -1,7 +1,25 @@
 //! Checks of a whole model.
 
 use super::error::Problem;
+use super::proto;
+use super::sort::title;
 use crate::graph::{Graph, Tensor, TensorData};
+
+/// Refuses nodes that call a function of the model.
+pub(super) fn functions(model: &proto::Model<'_>, graph: &proto::Graph<'_>) -> Result<(), Problem> {
+    let called = graph
+        .nodes
+        .iter()
+        .find(|node| model.functions.contains(&(node.domain, node.op)));
+    match called {
+        Some(node) => Err(Problem::UnsupportedOperator {
+            op: format!("{}.{}", node.domain, node.op),
+            node: title(node).to_owned(),
+            detail: "it is a function of the model; export with functions inlined".to_owned(),
+        }),
+        None => Ok(()),
+    }
+}
 
 /// Refuses constants that hold NaN, and weights that are infinite.
 ///

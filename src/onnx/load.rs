@@ -69,13 +69,7 @@ pub(super) fn decode(
         });
     };
     let opset = opset(&model)?;
-    if let Some((domain, name)) = model.functions.first() {
-        return Err(Problem::UnsupportedOperator {
-            op: format!("{domain}.{name}"),
-            node: (*name).to_owned(),
-            detail: "it is a function of the model; export with functions inlined".to_owned(),
-        });
-    }
+    check::functions(&model, graph)?;
     let mut source = build(graph, opset, &TensorReader::new(path), options)?;
     write_out_windows(&mut source);
     compact(&mut source);

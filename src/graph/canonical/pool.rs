@@ -2,14 +2,14 @@
 
 use super::normalization::reduced_axes;
 use super::rewrite::{Before, Replacement, Rewrite, Source, View};
-use crate::graph::{Node, Shape};
+use crate::graph::{DType, Node, Shape};
 
 /// `ReduceMean` or `AveragePool` over `[h, w]` is `GlobalAveragePool`, flattened if the axes were
 /// dropped.
 pub(super) fn global_average(view: &View<'_>, node: &Node) -> Option<Rewrite> {
     let x = node.input(0)?;
     let dims = view.graph.value(x).shape.dims();
-    if dims.len() != 4 {
+    if dims.len() != 4 || view.graph.value(x).dtype != DType::F32 {
         return None;
     }
     match node.op.as_str() {

@@ -320,3 +320,48 @@ fn external_model(location: &str, offset: u64) -> rten_onnx::onnx::ModelProto {
     ];
     model
 }
+
+#[test]
+fn functions_of_the_model_are_refused_where_they_are_called() {
+    let mut net = Net::new(13, IMAGE);
+    net.node("y", "Fuse", "x").output("y");
+    net.graph.nodes[0].domain = "com.example".to_owned();
+    let mut bytes = encode(&net.graph).unwrap();
+    // Field 25: a function with a name (1) and a domain (10).
+    let function = [b"\x0a\x04Fuse".as_slice(), b"\x52\x0bcom.example"].concat();
+    bytes.extend([0xca, 0x01, function.len() as u8]);
+    bytes.extend(function);
+    let problem = decode(&bytes, Path::new("net.onnx"), &LoadOptions::default()).unwrap_err();
+    assert_eq!(
+        problem.to_string(),
+        "operator `com.example.Fuse` of node `y` is not supported: it is a function of the model; \
+         export with functions inlined"
+    );
+}
+
+#[test]
+fn tensors_may_be_in_typed_fields() {
+    use rten_onnx::onnx::ModelProto;
+    let mut net = Net::new(13, &[1, 3]);
+    net.weights("w", &[3, 2]).ints("shape", &[2, 1]);
+    net.node("m", "MatMul", "x w")
+        .node("y", "Reshape", "m shape")
+        .output("y");
+    let plain = net.load().unwrap().graph.digests();
+    let mut model = ModelProto::parse_buf(&encode(&net.graph).unwrap()).unwrap();
+    let tensors = &mut model.graph.as_mut().unwrap().initializer;
+    for tensor in tensors.iter_mut() {
+        tensor.raw_data = None;
+    }
+    tensors[0].float_data = net.graph.values[1]
+        .data
+        .as_ref()
+        .unwrap()
+        .as_f32()
+        .unwrap()
+        .to_vec();
+    tensors[1].int64_data = vec![2, 1];
+    let bytes = model.write_buf().unwrap();
+    let model = decode(&bytes, Path::new("net.onnx"), &LoadOptions::default()).unwrap();
+    assert_eq!(model.graph.digests(), plain);
+}

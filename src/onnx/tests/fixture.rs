@@ -63,3 +63,12 @@ fn a_configured_shape_that_contradicts_the_model_is_refused() {
         "input `image` is configured as [1, 3, 28, 28], the model says [N, 1, 28, 28]"
     );
 }
+
+#[test]
+fn an_empty_dimension_is_refused() {
+    let error = load(&fashion(), &options(&[("image", &[0, 1, 28, 28])])).unwrap_err();
+    assert_eq!(
+        error.problem.to_string(),
+        "value `image` has the empty shape [0, 1, 28, 28]"
+    );
+}
