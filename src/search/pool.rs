@@ -33,23 +33,29 @@ struct Scored {
 }
 
 impl Pool {
-    /// Draws and scores a pool.
+    /// Draws and scores a pool of mappings that pass a filter.
     pub(super) fn new(
         space: &SearchSpace,
         posterior: &Posterior,
         default: &Mapping,
+        filter: &dyn Fn(&Mapping) -> bool,
         seed: u64,
     ) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut unseen: BTreeSet<Mapping> = BTreeSet::new();
         unseen.extend((0..N_RANDOM).map_while(|_| space.sample(&mut rng)));
-        let incumbents = posterior
-            .ranking()
-            .iter()
+        let ranked = || posterior.ranking().iter().map(|(mapping, _)| mapping);
+        let passing = ranked()
+            .filter(|mapping| filter(mapping))
+            .take(N_INCUMBENTS);
+        let incumbents: BTreeSet<&Mapping> = ranked()
             .take(N_INCUMBENTS)
-            .map(|(mapping, _)| mapping);
-        for incumbent in incumbents.chain([default]) {
+            .chain(passing)
+            .chain([default])
+            .collect();
+        for incumbent in incumbents {
             let mut neighbours = space.neighbours(incumbent);
+            neighbours.retain(filter);
             while neighbours.len() > N_NEIGHBOURS {
                 neighbours.swap_remove(rng.random_range(0..neighbours.len()));
             }
@@ -59,7 +65,7 @@ impl Pool {
                 unseen.extend(space.perturbed(incumbent, n_changes, &mut rng));
             }
         }
-        for (mapping, _) in posterior.ranking() {
+        for mapping in ranked() {
             unseen.remove(mapping);
         }
         let unseen: Vec<(Mapping, Vec<f64>)> = unseen
@@ -69,7 +75,11 @@ impl Pool {
         let rows: Vec<&[f64]> = unseen.iter().map(|(_, row)| row.as_slice()).collect();
         let beliefs = posterior.predict(&rows);
         let success = posterior.success(&rows);
-        let again = posterior.ranking().iter().take(N_AGAIN).skip(1);
+        let passing = posterior
+            .ranking()
+            .iter()
+            .filter(|(mapping, _)| filter(mapping));
+        let again = passing.take(N_AGAIN);
         let again = again.map(|(mapping, belief)| Scored {
             mapping: mapping.clone(),
             improvement: posterior.expected_improvement(belief),
@@ -105,6 +115,14 @@ impl Pool {
             }
         }
         best.map(|(_, mapping)| mapping.clone())
+    }
+
+    /// Returns how many mappings are open.
+    pub(super) fn count(&self, is_open: impl Fn(&Mapping) -> bool) -> usize {
+        self.scored
+            .iter()
+            .filter(|scored| is_open(&scored.mapping))
+            .count()
     }
 
     /// Returns the largest improvement of log latency that is expected of an open mapping.

@@ -2,8 +2,10 @@
 //!
 //! A forest over log latency gives every mapping a prior; its spread is scaled so that it explains
 //! the out-of-bag errors. Samples of a mapping are pooled with what the trees that did not see it
-//! say (normal shrinkage), which keeps one lucky sample from becoming the incumbent. A second
-//! forest predicts the chance of failure.
+//! say (normal shrinkage), and ranked by one standard deviation above the mean, which keeps a lucky
+//! sample from becoming the incumbent. A second forest predicts the chance of failure.
+
+use std::sync::Arc;
 
 use super::forest::{Forest, Prediction};
 use super::record::Record;
@@ -30,16 +32,23 @@ pub struct Estimate {
 /// Beliefs after some observations.
 #[derive(Debug)]
 pub(super) struct Posterior {
+    learnt: Arc<Learnt>,
+    /// Mappings that ran, with their beliefs, best first.
+    ranking: Vec<(Mapping, Belief)>,
+}
+
+/// What is learnt about mappings from other mappings.
+#[derive(Debug)]
+struct Learnt {
     latency: Option<Forest>,
+    /// Mappings that `latency` was fitted to, sorted.
+    rows: Vec<Mapping>,
     failure: Option<Forest>,
     failure_rate: f64,
     /// Factor from the trees' variance to that of the error.
     inflation: f64,
     /// Mean of the log latencies seen, what is believed without a forest.
     mean_log: f64,
-    noise: f64,
-    /// Mappings that ran, with their beliefs, best first.
-    ranking: Vec<(Mapping, Belief)>,
 }
 
 /// A normal belief about a log latency.
@@ -53,46 +62,32 @@ pub(super) struct Belief {
 impl Posterior {
     /// Learns from a record.
     pub(super) fn new(space: &SearchSpace, record: &Record, seed: u64) -> Self {
+        Self::pooled(Arc::new(Learnt::new(space, record, seed)), record)
+    }
+
+    /// Takes note of further samples of mappings that ran before; what is learnt from them about
+    /// others stays.
+    pub(super) fn with_repeats(&self, record: &Record) -> Self {
+        Self::pooled(self.learnt.clone(), record)
+    }
+
+    /// Pools samples with what the rest of the data says.
+    fn pooled(learnt: Arc<Learnt>, record: &Record) -> Self {
         let noise = record.noise();
-        let best_log = record
-            .running()
-            .filter_map(|(_, entry)| entry.log_ns())
-            .fold(f64::INFINITY, f64::min);
-        let (mut rows, mut targets) = (Vec::new(), Vec::new());
-        let (mut all_rows, mut broken) = (Vec::new(), Vec::new());
-        for (mapping, entry) in record.iter() {
-            let Some(features) = space.encode(mapping) else {
-                continue;
+        let ranked = record.running().filter_map(|(mapping, entry)| {
+            let log_ns = entry.log_ns()?;
+            let prior = learnt.prior(mapping);
+            let (own, prior_precision) = (1.0 / entry.variance(noise), 1.0 / prior.variance);
+            let belief = Belief {
+                mean: (log_ns * own + prior.mean * prior_precision) / (own + prior_precision),
+                variance: 1.0 / (own + prior_precision),
+                n_samples: entry.n_samples,
             };
-            let slow =
-                (best_log.is_finite() && !entry.has_broken()).then_some(best_log + ABANDONED_LOG);
-            if let Some(log_ns) = entry.log_ns().or(slow) {
-                rows.push((mapping, features.clone()));
-                targets.push(log_ns);
-            }
-            broken.push(f64::from(u8::from(entry.has_broken())));
-            all_rows.push(features);
-        }
-        let row_refs: Vec<&[f64]> = rows.iter().map(|(_, row)| row.as_slice()).collect();
-        let all_refs: Vec<&[f64]> = all_rows.iter().map(Vec::as_slice).collect();
-        let is_mixed = broken.contains(&0.0) && broken.contains(&1.0);
-        let mut posterior = Self {
-            latency: Forest::fit(&row_refs, &targets, seed),
-            failure: is_mixed
-                .then(|| Forest::fit(&all_refs, &broken, seed))
-                .flatten(),
-            failure_rate: record.failure_rate(),
-            inflation: 1.0,
-            mean_log: targets.iter().sum::<f64>() / targets.len().max(1) as f64,
-            noise,
-            ranking: Vec::new(),
-        };
-        posterior.calibrate(&targets);
-        posterior.rank(
-            record,
-            &rows.iter().map(|(mapping, _)| *mapping).collect::<Vec<_>>(),
-        );
-        posterior
+            Some((mapping.clone(), belief))
+        });
+        let mut ranking: Vec<(Mapping, Belief)> = ranked.collect();
+        ranking.sort_by(|lhs, rhs| lhs.1.cautious().total_cmp(&rhs.1.cautious()));
+        Self { learnt, ranking }
     }
 
     /// Returns the mappings that ran with what is believed of them, best first.
@@ -102,24 +97,24 @@ impl Posterior {
 
     /// Predicts mappings that were not seen, by their features.
     pub(super) fn predict(&self, rows: &[&[f64]]) -> Vec<Belief> {
-        match &self.latency {
-            Some(forest) => forest
-                .predict(rows)
-                .into_iter()
-                .map(|p| self.belief(p))
-                .collect(),
-            None => vec![self.blind(); rows.len()],
+        let learnt = &self.learnt;
+        match &learnt.latency {
+            Some(forest) => {
+                let predictions = forest.predict(rows).into_iter();
+                predictions.map(|p| learnt.belief(p)).collect()
+            }
+            None => vec![learnt.blind(); rows.len()],
         }
     }
 
     /// Predicts the chance that mappings run, by their features.
     pub(super) fn success(&self, rows: &[&[f64]]) -> Vec<f64> {
-        match &self.failure {
+        match &self.learnt.failure {
             Some(forest) => {
                 let chance = |p: Prediction| (1.0 - p.mean).clamp(0.02, 1.0);
                 forest.predict(rows).into_iter().map(chance).collect()
             }
-            None => vec![(1.0 - self.failure_rate).clamp(0.02, 1.0); rows.len()],
+            None => vec![(1.0 - self.learnt.failure_rate).clamp(0.02, 1.0); rows.len()],
         }
     }
 
@@ -137,6 +132,55 @@ impl Posterior {
         let z = gap / spread;
         (gap * normal_cdf(z) + spread * normal_pdf(z)).max(0.0)
     }
+}
+
+impl Learnt {
+    fn new(space: &SearchSpace, record: &Record, seed: u64) -> Self {
+        let running = record.running().filter_map(|(_, entry)| entry.log_ns());
+        let best_log = running.fold(f64::INFINITY, f64::min);
+        let mut mappings = Vec::new();
+        let (mut rows, mut targets) = (Vec::new(), Vec::new());
+        let (mut all_rows, mut broken) = (Vec::new(), Vec::new());
+        for (mapping, entry) in record.iter() {
+            let Some(features) = space.encode(mapping) else {
+                continue;
+            };
+            let is_slow = best_log.is_finite() && !entry.has_broken();
+            let slow = is_slow.then_some(best_log + ABANDONED_LOG);
+            if let Some(log_ns) = entry.log_ns().or(slow) {
+                mappings.push(mapping.clone());
+                rows.push(features.clone());
+                targets.push(log_ns);
+            }
+            broken.push(f64::from(u8::from(entry.has_broken())));
+            all_rows.push(features);
+        }
+        let is_mixed = broken.contains(&0.0) && broken.contains(&1.0);
+        let fit = |rows: &[Vec<f64>], targets: &[f64]| {
+            let rows: Vec<&[f64]> = rows.iter().map(Vec::as_slice).collect();
+            Forest::fit(&rows, targets, seed)
+        };
+        let latency = fit(&rows, &targets);
+        Self {
+            inflation: latency
+                .as_ref()
+                .map_or(1.0, |f| inflation(f, &targets, record.noise())),
+            latency,
+            rows: mappings,
+            failure: is_mixed.then(|| fit(&all_rows, &broken)).flatten(),
+            failure_rate: record.failure_rate(),
+            mean_log: targets.iter().sum::<f64>() / targets.len().max(1) as f64,
+        }
+    }
+
+    /// Returns what other mappings say about one that ran.
+    fn prior(&self, mapping: &Mapping) -> Belief {
+        let out_of_bag = || {
+            let row = self.rows.binary_search(mapping).ok()?;
+            *self.latency.as_ref()?.out_of_bag().get(row)?
+        };
+        out_of_bag().map_or(self.blind(), |prediction| self.belief(prediction))
+    }
 
     fn belief(&self, prediction: Prediction) -> Belief {
         Belief {
@@ -153,47 +197,30 @@ impl Posterior {
             n_samples: 0,
         }
     }
+}
 
-    /// Scales the trees' variance to the out-of-bag errors, less what is noise.
-    fn calibrate(&mut self, targets: &[f64]) {
-        let Some(forest) = &self.latency else { return };
-        let pairs = forest.out_of_bag().iter().zip(targets);
-        let (mut errors, mut variances) = (0.0, 0.0);
-        for (prediction, target) in pairs {
-            if let Some(prediction) = prediction {
-                errors += ((prediction.mean - target).powi(2) - self.noise.powi(2)).max(0.0);
-                variances += prediction.variance;
-            }
-        }
-        if variances > 0.0 {
-            self.inflation = (errors / variances).clamp(0.25, 4.0);
+/// Returns the factor that scales the trees' variance to the out-of-bag errors, less what is noise.
+fn inflation(forest: &Forest, targets: &[f64], noise: f64) -> f64 {
+    let (mut errors, mut variances) = (0.0, 0.0);
+    for (prediction, target) in forest.out_of_bag().iter().zip(targets) {
+        if let Some(prediction) = prediction {
+            errors += ((prediction.mean - target).powi(2) - noise.powi(2)).max(0.0);
+            variances += prediction.variance;
         }
     }
-
-    /// Pools samples with what the rest of the data says; `rows` are the forest's.
-    fn rank(&mut self, record: &Record, rows: &[&Mapping]) {
-        let out_of_bag = |mapping: &Mapping| {
-            let row = rows.binary_search(&mapping).ok()?;
-            *self.latency.as_ref()?.out_of_bag().get(row)?
-        };
-        let ranked = record.running().filter_map(|(mapping, entry)| {
-            let log_ns = entry.log_ns()?;
-            let prior = out_of_bag(mapping).map_or(self.blind(), |p| self.belief(p));
-            let (own, prior_precision) = (1.0 / entry.variance(self.noise), 1.0 / prior.variance);
-            let belief = Belief {
-                mean: (log_ns * own + prior.mean * prior_precision) / (own + prior_precision),
-                variance: 1.0 / (own + prior_precision),
-                n_samples: entry.n_samples,
-            };
-            Some((mapping.clone(), belief))
-        });
-        let mut ranking: Vec<(Mapping, Belief)> = ranked.collect();
-        ranking.sort_by(|lhs, rhs| lhs.1.mean.total_cmp(&rhs.1.mean));
-        self.ranking = ranking;
+    if variances > 0.0 {
+        (errors / variances).clamp(0.25, 4.0)
+    } else {
+        1.0
     }
 }
 
 impl Belief {
+    /// Returns the log latency that is likely not exceeded: what little was seen of counts less.
+    fn cautious(&self) -> f64 {
+        self.mean + self.variance.sqrt()
+    }
+
     /// Returns the belief as a latency.
     pub(super) fn estimate(&self) -> Estimate {
         Estimate {

@@ -23,6 +23,8 @@ const EXPLORE_EVERY: u32 = 8;
 const ENOUGH_SAMPLES: u32 = 3;
 /// Share of the latency that is expected to be had as long as nothing is known.
 const UNKNOWN_GAIN: f64 = 0.3;
+/// Open mappings in the common pool below which a filter gets one of its own.
+const MIN_OPEN: usize = 40;
 /// Draws among which a random one is to pass a filter.
 const MAX_DRAWS: usize = 200;
 
@@ -38,6 +40,8 @@ pub struct TaskSearch {
     /// Proposed and neither observed nor released.
     pending: BTreeSet<Mapping>,
     n_proposed: u32,
+    /// What was believed before samples of known mappings came in.
+    before: Option<Posterior>,
     learnt: OnceLock<Learnt>,
 }
 
@@ -60,6 +64,7 @@ impl TaskSearch {
             suggested: VecDeque::new(),
             pending: BTreeSet::new(),
             n_proposed: 0,
+            before: None,
             learnt: OnceLock::new(),
         }
     }
@@ -86,8 +91,18 @@ impl TaskSearch {
     /// Takes note of what an evaluation says. Observations of one mapping are pooled.
     pub fn observe(&mut self, mapping: &Mapping, observation: Observation) {
         self.pending.remove(mapping);
+        let ran = self
+            .record
+            .get(mapping)
+            .is_some_and(|entry| entry.log_ns().is_some());
+        let is_repeat = ran && matches!(observation, Observation::Ok { .. });
         self.record.add(mapping, observation);
-        self.learnt = OnceLock::new();
+        if let Some(learnt) = self.learnt.take() {
+            self.before = Some(learnt.posterior);
+        }
+        if !is_repeat {
+            self.before = None;
+        }
     }
 
     /// Gives a proposal back that was not evaluated; it may be proposed again.
@@ -101,8 +116,9 @@ impl TaskSearch {
     /// mappings that failed, that have enough samples, or that are held already.
     pub fn propose(&mut self, n: usize, filter: &dyn Fn(&Mapping) -> bool) -> Vec<Mapping> {
         let mut batch = Vec::new();
+        let mut narrow = None;
         while batch.len() < n {
-            let Some(mapping) = self.next(filter, &batch) else {
+            let Some(mapping) = self.next(filter, &batch, &mut narrow) else {
                 break;
             };
             self.pending.insert(mapping.clone());
@@ -176,8 +192,11 @@ impl TaskSearch {
                     .record
                     .n_observations()
                     .wrapping_mul(0x9E37_79B9_7F4A_7C15);
-            let posterior = Posterior::new(&self.space, &self.record, seed);
-            let pool = Pool::new(&self.space, &posterior, &self.default, seed);
+            let posterior = match &self.before {
+                Some(before) => before.with_repeats(&self.record),
+                None => Posterior::new(&self.space, &self.record, seed),
+            };
+            let pool = Pool::new(&self.space, &posterior, &self.default, &|_| true, seed);
             Learnt { posterior, pool }
         })
     }
@@ -189,7 +208,14 @@ impl TaskSearch {
         is_open && !self.pending.contains(mapping)
     }
 
-    fn next(&mut self, filter: &dyn Fn(&Mapping) -> bool, batch: &[Mapping]) -> Option<Mapping> {
+    /// Proposes one mapping. `narrow` is filled with a pool of the filter's own if the filter leaves
+    /// little of the common one.
+    fn next(
+        &mut self,
+        filter: &dyn Fn(&Mapping) -> bool,
+        batch: &[Mapping],
+        narrow: &mut Option<Pool>,
+    ) -> Option<Mapping> {
         let is_new = |search: &Self, mapping: &Mapping| {
             search.record.get(mapping).is_none()
                 && !search.pending.contains(mapping)
@@ -211,7 +237,13 @@ impl TaskSearch {
         }
         let learnt = self.learnt();
         let open = |mapping: &Mapping| self.may_propose(mapping) && filter(mapping);
-        let guided = learnt.pool.pick(batch, open);
+        let mut pool = &learnt.pool;
+        if pool.count(open) < MIN_OPEN {
+            let seed = self.seed ^ u64::from(self.n_proposed);
+            let new = || Pool::new(&self.space, &learnt.posterior, &self.default, filter, seed);
+            pool = narrow.get_or_insert_with(new);
+        }
+        let guided = pool.pick(batch, open);
         guided.or_else(|| self.draw(&is_new))
     }
 
