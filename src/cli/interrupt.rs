@@ -1,10 +1,15 @@
 //! Ctrl-C: once, finish what is being written; twice, exit.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::ExitCode;
 use crate::adapt::{Cancellation, Canceller};
 use crate::report::Console;
+
+/// Signals this close together are one interrupt: `timeout`, for one, sends its signal to the
+/// process and then to its group.
+const ONE_INTERRUPT: Duration = Duration::from_millis(300);
 
 /// Watches for interrupts as long as the runtime lives; must be called inside of it.
 pub(crate) fn watch(console: Arc<Console>) -> Cancellation {
@@ -18,6 +23,7 @@ pub(crate) fn watch(console: Arc<Console>) -> Cancellation {
             "Stopping",
             "after what is being written; press Ctrl-C again to stop at once",
         );
+        tokio::time::sleep(ONE_INTERRUPT).await;
         if interrupted().await {
             exit();
         }
