@@ -9,7 +9,7 @@ use super::finals::{Decision, decide};
 use super::job::{Job, Source};
 use super::ledger::TOLERANCE;
 use super::search::{Search, wrong_step};
-use super::session::Session;
+use super::session::{Locked, Session};
 use super::{Error, Request};
 use crate::device::Target;
 use crate::digest::Digest;
@@ -168,7 +168,9 @@ async fn adapt(
     search.screen().await?;
     let incumbent = all_locked(job, &locked);
     let decision = decide(&mut search, incumbent).await?;
-    let deployment = deployment(job, &decision, search.session.budget.n_spent());
+    let is_interrupted = request.cancellation.is_cancelled();
+    let n_spent = search.session.budget.n_spent();
+    let deployment = deployment(job, &decision, n_spent, is_interrupted);
     let deployment = match &old {
         Some(old) => deployment.settled(old, NOISE),
         None => deployment,
@@ -223,7 +225,12 @@ fn kept(deployment: Deployment) -> Settled {
     }
 }
 
-fn deployment(job: &Job<'_>, decision: &Decision, n_evaluations: u32) -> Deployment {
+fn deployment(
+    job: &Job<'_>,
+    decision: &Decision,
+    n_evaluations: u32,
+    is_interrupted: bool,
+) -> Deployment {
     let current = job.current();
     let figure = |value: f64| Figure::new(value).or(Figure::new(0.0));
     let figure = |value: f64| figure(value).expect("zero is a figure");
@@ -249,6 +256,7 @@ fn deployment(job: &Job<'_>, decision: &Decision, n_evaluations: u32) -> Deploym
         objective: current.objective,
         evidence: Stage::Measured,
         evaluations: n_evaluations,
+        is_interrupted,
         speed_up: figure(decision.baseline_ns / decision.latency_ns),
         latency_ms: figure(decision.latency_ns / 1e6),
         divergence: figure(decision.divergence),
@@ -258,7 +266,7 @@ fn deployment(job: &Job<'_>, decision: &Decision, n_evaluations: u32) -> Deploym
 }
 
 /// Returns what is locked for tasks of this target, by structure: by the model's own entry first.
-fn locked_choices(job: &Job<'_>, lockfile: &Lockfile) -> BTreeMap<Digest, Candidate> {
+fn locked_choices(job: &Job<'_>, lockfile: &Lockfile) -> BTreeMap<Digest, Locked> {
     let current = job.current();
     let own = |key: &DeploymentKey| key.model == job.model.name && key.target == job.target.name;
     let mut usable: Vec<_> = lockfile
@@ -275,19 +283,20 @@ fn locked_choices(job: &Job<'_>, lockfile: &Lockfile) -> BTreeMap<Digest, Candid
     let mut choices = BTreeMap::new();
     for (_, locked) in usable {
         for subgraph in &locked.subgraphs {
-            choices
-                .entry(subgraph.structure)
-                .or_insert_with(|| subgraph.candidate.clone());
+            choices.entry(subgraph.structure).or_insert_with(|| Locked {
+                candidate: subgraph.candidate.clone(),
+                is_final: !locked.is_interrupted,
+            });
         }
     }
     choices
 }
 
 /// Returns the locked deployment of a model all of whose subgraphs are locked.
-fn all_locked(job: &Job<'_>, locked: &BTreeMap<Digest, Candidate>) -> Option<Vec<Candidate>> {
+fn all_locked(job: &Job<'_>, locked: &BTreeMap<Digest, Locked>) -> Option<Vec<Candidate>> {
     let digests = job.source.subgraphs.iter();
     digests
-        .map(|digests| locked.get(&digests.structure).cloned())
+        .map(|digests| Some(locked.get(&digests.structure)?.candidate.clone()))
         .collect()
 }
 

@@ -31,14 +31,23 @@ pub(super) struct Session {
     pub(super) n_reused_labels: usize,
 }
 
+/// What a lockfile has for a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Locked {
+    /// The choice.
+    pub(super) candidate: Candidate,
+    /// Whether its search came to an end.
+    pub(super) is_final: bool,
+}
+
 impl Session {
-    /// Starts from what the store has. `locked` are candidates of earlier deployments by task
-    /// structure: those tasks are not searched again.
+    /// Starts from what the store has. `locked` are choices of earlier deployments by task
+    /// structure: those whose search came to an end are not searched again.
     pub(super) fn new(
         job: &Job<'_>,
         max_evaluations: u32,
         seed: u64,
-        locked: &BTreeMap<Digest, Candidate>,
+        locked: &BTreeMap<Digest, Locked>,
     ) -> Self {
         let mut searches = Vec::new();
         let mut is_open = Vec::new();
@@ -47,12 +56,15 @@ impl Session {
             let search = job.prepared.space(first).map(|space| {
                 let default = job.prepared.default_candidate(first).mapping;
                 let mut search = TaskSearch::new(space.clone(), default, seed ^ idx as u64);
-                if let Some(candidate) = locked.get(&task.key.structure) {
-                    search.suggest([candidate.mapping.clone()]);
+                if let Some(locked) = locked.get(&task.key.structure) {
+                    search.suggest([locked.candidate.mapping.clone()]);
                 }
                 search
             });
-            is_open.push(search.is_some() && !locked.contains_key(&task.key.structure));
+            let is_final = locked
+                .get(&task.key.structure)
+                .is_some_and(|locked| locked.is_final);
+            is_open.push(search.is_some() && !is_final);
             searches.push(search);
         }
         let n_tasks = job.tasks.len();

@@ -58,6 +58,8 @@ pub enum Finding {
         /// Its value now.
         new: String,
     },
+    /// The search was interrupted, and would go on.
+    Interrupted,
     /// Something is locked that the project no longer names.
     Orphan,
     /// The lock is of another machine than this one: its figures cannot be judged here.
@@ -83,6 +85,7 @@ impl Finding {
             Self::Structure { .. } => "structure-changed",
             Self::Weights => "weights-changed",
             Self::Setting { .. } => "setting-changed",
+            Self::Interrupted => "interrupted",
             Self::Orphan => "orphan",
             Self::OtherDevice { .. } => "other-device",
         }
@@ -101,6 +104,7 @@ impl fmt::Display for Finding {
             }
             Self::Weights => f.write_str("weights changed"),
             Self::Setting { key, old, new } => write!(f, "`{key}` changed from {old} to {new}"),
+            Self::Interrupted => f.write_str("the search was interrupted"),
             Self::Orphan => f.write_str("locked, but not in the project"),
             Self::OtherDevice { old, new } => {
                 write!(f, "locked on another machine, {old}; this one is {new}")
@@ -146,6 +150,9 @@ impl Deployment {
         // `host` is whatever machine this is; any other profile fixes the instruction set.
         if current.profile != "host" && self.profile == current.profile {
             setting("isa", self.isa.name(), current.isa.name());
+        }
+        if self.is_interrupted {
+            findings.push(Finding::Interrupted);
         }
         if self.device != current.device && findings.is_empty() {
             findings.push(Finding::OtherDevice {

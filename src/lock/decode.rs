@@ -2,7 +2,7 @@
 
 use toml_edit::{Document, Item, TableLike, TomlError, Value};
 
-use super::lockfile::evidence_name;
+use super::lockfile::{INTERRUPTED, evidence_name};
 use super::{Deployment, DeploymentKey, Figure, LockedSubgraph, Lockfile, REVISION, VERSION};
 use crate::config::Objective;
 use crate::device::Isa;
@@ -167,6 +167,10 @@ fn read_deployment(reader: Reader<'_>, is_strict: bool) -> Result<Deployment, Lo
             "`measured` or `simulated`",
         )?,
         evaluations: reader.count("evaluations")?,
+        is_interrupted: match reader.table.get("search") {
+            Some(_) => reader.one_of("search", &[true], |_| INTERRUPTED, "`interrupted`")?,
+            None => false,
+        },
         speed_up: reader.figure("speed-up")?,
         latency_ms: reader.figure("latency-ms")?,
         divergence: reader.figure("divergence")?,
@@ -176,7 +180,7 @@ fn read_deployment(reader: Reader<'_>, is_strict: bool) -> Result<Deployment, Lo
     if is_strict {
         let fields = deployment.fields();
         let mut known: Vec<&str> = fields.iter().map(|field| field.key.as_ref()).collect();
-        known.extend(["model", "target", "options", "subgraph"]);
+        known.extend(["model", "target", "options", "subgraph", "search"]);
         reader.expect_keys(&known)?;
     }
     Ok(deployment)

@@ -16,6 +16,9 @@ pub const VERSION: i64 = 1;
 /// Revision of the format: a newer one can be read, apart from what it adds, and is not written.
 pub const REVISION: i64 = 0;
 
+/// Word for a search that was interrupted.
+pub(super) const INTERRUPTED: &str = "interrupted";
+
 /// A whole lockfile, sorted by model and target.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Lockfile {
@@ -65,6 +68,8 @@ pub struct Deployment {
     pub evidence: Stage,
     /// Real evaluations spent when the choices were made.
     pub evaluations: u32,
+    /// Whether the search was interrupted: the next adaptation goes on with it.
+    pub is_interrupted: bool,
     /// Latency of the untuned baseline over that of the choices, both measured in one session.
     pub speed_up: Figure,
     /// Latency of a whole run, milliseconds.
@@ -138,6 +143,12 @@ impl Deployment {
             value,
         })
         .into();
+        if self.is_interrupted {
+            fields.push(Field {
+                key: Cow::Borrowed("search"),
+                value: FieldValue::Text(INTERRUPTED.to_owned()),
+            });
+        }
         fields.extend(mapping_fields("options", &self.options));
         fields
     }
@@ -153,7 +164,9 @@ impl Deployment {
             return self;
         }
         let settle = |old: Figure, new: Figure| Figure::settle(Some(old), new.get(), noise);
-        let is_confirmed = self.options == old.options && self.subgraphs == old.subgraphs;
+        let is_confirmed = self.options == old.options
+            && self.subgraphs == old.subgraphs
+            && self.is_interrupted == old.is_interrupted;
         self.speed_up = settle(old.speed_up, self.speed_up).unwrap_or(self.speed_up);
         self.latency_ms = settle(old.latency_ms, self.latency_ms).unwrap_or(self.latency_ms);
         if is_confirmed {

@@ -39,6 +39,7 @@ fn deployment() -> Deployment {
         objective: Objective::Latency,
         evidence: Stage::Measured,
         evaluations: 97,
+        is_interrupted: false,
         speed_up: Figure::new(2.31).unwrap(),
         latency_ms: Figure::new(0.0917).unwrap(),
         divergence: Figure::new(3.1e-7).unwrap(),
@@ -315,6 +316,20 @@ fn compare_says_what_is_stale() {
 }
 
 #[test]
+fn an_interrupted_search_is_stale_until_it_is_ended() {
+    let interrupted = Deployment {
+        is_interrupted: true,
+        ..deployment()
+    };
+    assert_eq!(interrupted.compare(&current()), [Finding::Interrupted]);
+    let ended = Deployment {
+        evaluations: 300,
+        ..deployment()
+    };
+    assert_eq!(ended.clone().settled(&interrupted, 0.03), ended);
+}
+
+#[test]
 fn compare_notes_another_machine_and_does_not_call_it_stale() {
     let elsewhere = Current {
         device: digest(9),
@@ -363,6 +378,7 @@ prop_compose! {
         counts in any::<(u32, u32)>(),
         figures in (any_figure(), any_figure(), any_figure()),
         evidence in prop::sample::select(vec![Stage::Measured, Stage::Simulated]),
+        is_interrupted in any::<bool>(),
         options in any_mapping(),
         subgraphs in vec(any_subgraph(), 0..4),
     ) -> Deployment {
@@ -376,6 +392,7 @@ prop_compose! {
             threads: counts.0,
             evaluations: counts.1,
             evidence,
+            is_interrupted,
             speed_up: figures.0,
             latency_ms: figures.1,
             divergence: figures.2,

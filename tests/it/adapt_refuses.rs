@@ -173,10 +173,16 @@ fn an_interrupt_keeps_the_best_so_far_and_exits_130() {
     let rest: Vec<String> = stderr.lines().map(Result::unwrap).collect();
     assert_eq!(child.wait().unwrap().code(), Some(130), "{rest:?}");
     assert!(rest[0].starts_with("    Stopping "), "{rest:?}");
-    // What is locked, if anything, is whole.
-    if sandbox.path("metainfer.lock").exists() {
-        metainfer::lock::decode(&sandbox.read("metainfer.lock")).unwrap();
-    }
+    assert!(rest[1].starts_with(" Interrupted `fashion`"), "{rest:?}");
+
+    // The lock is whole and says that there is more to find.
+    sandbox
+        .metainfer("check")
+        .code(100)
+        .stdout("stale `fashion` on `cpu`: the search was interrupted\n");
+    let run = sandbox.metainfer("adapt --max-evaluations 2").code(0);
+    assert!(run.stderr.contains("Adapting"), "{}", run.stderr);
+    sandbox.metainfer("check").code(0);
 }
 
 fn spawn(sandbox: &Sandbox, arguments: &str) -> Child {

@@ -53,6 +53,7 @@ pub(crate) fn locked(sandbox: &Sandbox) -> Deployment {
         objective: Objective::Latency,
         evidence: Stage::Measured,
         evaluations: 1,
+        is_interrupted: false,
         speed_up: Figure::new(1.0).unwrap(),
         latency_ms: Figure::new(1.0).unwrap(),
         divergence: Figure::new(0.0).unwrap(),
