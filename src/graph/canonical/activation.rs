@@ -3,7 +3,7 @@
 use std::f32::consts::FRAC_1_SQRT_2;
 
 use super::pattern::is_close;
-use super::rewrite::{Replacement, Rewrite, Source, View};
+use super::rule::{Replacement, Rewrite, Source, View};
 use crate::graph::{Attribute, Node, Shape, Tensor, TensorData};
 
 /// `Clip` from 0 is `Relu`; `Min(Relu(x), 6)` and `Min(Max(x, 0), 6)` are `Clip`.

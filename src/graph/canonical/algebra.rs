@@ -1,6 +1,6 @@
 //! Arithmetic with neutral elements, and reshapes of reshapes.
 
-use super::rewrite::{Before, Replacement, Rewrite, Source, View};
+use super::rule::{Before, Replacement, Rewrite, Source, View};
 use crate::graph::{Node, Shape, Tensor, TensorData, ValueId};
 
 /// Drops additions of zero and multiplications by one.

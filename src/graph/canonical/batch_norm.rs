@@ -1,6 +1,6 @@
 //! Batch normalisation at inference time: a factor and an offset by channel.
 
-use super::rewrite::{Before, Replacement, Rewrite, Source, View};
+use super::rule::{Before, Replacement, Rewrite, Source, View};
 use super::scale::Weighted;
 use crate::graph::{Node, Shape, Tensor, TensorData};
 

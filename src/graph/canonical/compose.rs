@@ -1,6 +1,6 @@
 //! Linear operators in a row, taken as one.
 
-use super::rewrite::{Replacement, Rewrite, Source, View};
+use super::rule::{Replacement, Rewrite, Source, View};
 use super::scale::is_plain;
 use crate::graph::{Node, Shape, Tensor, TensorData};
 

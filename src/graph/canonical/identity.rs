@@ -1,6 +1,6 @@
 //! Operators that change nothing.
 
-use super::rewrite::{Rewrite, View};
+use super::rule::{Rewrite, View};
 use crate::graph::Node;
 
 /// Forwards the input of a node that returns it unchanged.

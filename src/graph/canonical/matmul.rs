@@ -1,6 +1,6 @@
 //! One form for matrix products with constant weights.
 
-use super::rewrite::{Replacement, Rewrite, Source, View};
+use super::rule::{Replacement, Rewrite, Source, View};
 use crate::graph::{Node, Shape, Tensor, TensorData};
 
 /// Turns `MatMul` and `Gemm` of a matrix with constant weights into `Gemm` without attributes:

@@ -21,6 +21,7 @@ mod pad;
 mod pattern;
 mod pool;
 mod rewrite;
+mod rule;
 mod scale;
 mod window;
 

@@ -1,6 +1,6 @@
 //! Layer normalisation and softmax that exporters spell out.
 
-use super::rewrite::{Replacement, Rewrite, Source, View};
+use super::rule::{Replacement, Rewrite, Source, View};
 use crate::graph::{Attribute, Node, Shape, Tensor, TensorData, ValueId};
 
 /// `(x - mean) / sqrt(mean((x - mean)²) + ε)` over the last axes is `LayerNormalization` with

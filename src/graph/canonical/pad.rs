@@ -1,6 +1,6 @@
 //! Padding that a convolution can do itself.
 
-use super::rewrite::{Replacement, Rewrite, Source, View};
+use super::rule::{Replacement, Rewrite, Source, View};
 use crate::graph::{Attribute, Node};
 
 /// Takes a zero `Pad` of the spatial axes into the `Conv` that reads it.

@@ -1,6 +1,6 @@
 //! What rules recognise values by: scalars, scaled values, clips.
 
-use super::rewrite::View;
+use super::rule::View;
 use crate::graph::{Attribute, Node, ValueId};
 
 /// How many scalar factors a value is followed through.

@@ -1,7 +1,7 @@
 //! Means over all spatial axes.
 
 use super::normalization::reduced_axes;
-use super::rewrite::{Before, Replacement, Rewrite, Source, View};
+use super::rule::{Before, Replacement, Rewrite, Source, View};
 use crate::graph::{DType, Node, Shape};
 
 /// `ReduceMean` or `AveragePool` over `[h, w]` is `GlobalAveragePool`, flattened if the axes were

@@ -1,58 +1,17 @@
-//! The driver, and what rules are made of.
+//! The driver: applies rules until none matches.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::rule::{Replacement, Rewrite, Rule, Source, View, Wiring};
 use super::window::write_out_windows;
 use super::{
     activation, algebra, batch_norm, compose, identity, matmul, normalization, pad, pool, scale,
 };
-use crate::graph::{Attribute, Graph, Node, NodeId, Shape, Tensor, Value, ValueId, compact};
+use crate::graph::{DType, Graph, Node, NodeId, Tensor, Value, ValueId, compact};
 
 /// Passes after which rewriting stops even if rules still fire; models settle within five.
 const MAX_PASSES: usize = 50;
-
-/// What a node becomes.
-pub(super) enum Rewrite {
-    /// Another operator with the same first output.
-    Replace(Replacement),
-    /// Its output equals this value.
-    Forward(ValueId),
-}
-
-/// The operator a node becomes, optionally fed by a new one.
-pub(super) struct Replacement {
-    pub op: &'static str,
-    pub attributes: BTreeMap<String, Attribute>,
-    pub inputs: Vec<Option<Source>>,
-    /// A new node before it, whose output it reads as its first input.
-    pub before: Option<Before>,
-}
-
-/// A node put in front of another one.
-pub(super) struct Before {
-    pub op: &'static str,
-    pub attributes: BTreeMap<String, Attribute>,
-    pub inputs: Vec<Option<Source>>,
-    pub shape: Shape,
-}
-
-/// An input of a replacement.
-pub(super) enum Source {
-    Value(ValueId),
-    Constant(Tensor),
-}
-
-/// A graph with its wiring, as rules see it.
-pub(super) struct View<'a> {
-    pub graph: &'a Graph,
-    producers: Vec<Option<NodeId>>,
-    /// How often each value is read, by nodes or as a model output.
-    reads: Vec<usize>,
-}
-
-/// A rule: says what a node becomes, if it matches.
-type Rule = fn(&View<'_>, &Node) -> Option<Rewrite>;
 
 /// In order of preference: simplifications first, then what builds on them.
 const RULES: &[Rule] = &[
@@ -97,44 +56,40 @@ pub fn canonicalize(mut graph: Graph) -> Graph {
 /// Applies the first matching rule to each node once; returns whether any matched.
 fn pass(graph: &mut Graph) -> bool {
     let mut names: BTreeSet<String> = graph.values.iter().map(|v| v.name.clone()).collect();
-    let mut wiring = (graph.producers(), reads(graph));
+    let mut wiring = Wiring::of(graph);
     let mut changed = false;
     for idx in 0..graph.nodes.len() {
         let view = View {
             graph,
-            producers: wiring.0,
-            reads: wiring.1,
+            wiring: &wiring,
         };
-        let rewrite = RULES
-            .iter()
-            .find_map(|rule| rule(&view, &view.graph.nodes[idx]));
-        wiring = (view.producers, view.reads);
-        let Some(rewrite) = rewrite else { continue };
-        let applied = match rewrite {
-            Rewrite::Replace(replacement) => {
+        let rewrite = RULES.iter().find_map(|rule| rule(&view, &graph.nodes[idx]));
+        changed |= match rewrite {
+            None => false,
+            Some(Rewrite::Replace(replacement)) => {
+                let n_nodes = graph.nodes.len();
+                wiring.remove(&graph.nodes[idx]);
                 replace(graph, idx, replacement, &mut names);
+                wiring.grow(graph);
+                wiring.add(&graph.nodes[idx]);
+                for (position, node) in graph.nodes.iter().enumerate().skip(n_nodes) {
+                    wiring.add(node);
+                    for id in node.outputs.iter().flatten() {
+                        wiring.produce(*id, NodeId(position));
+                    }
+                }
                 true
             }
-            Rewrite::Forward(value) => forward(graph, idx, value),
+            Some(Rewrite::Forward(value)) => {
+                let applied = forward(graph, idx, value);
+                if applied {
+                    wiring = Wiring::of(graph);
+                }
+                applied
+            }
         };
-        if applied {
-            changed = true;
-            wiring = (graph.producers(), reads(graph));
-        }
     }
     changed
-}
-
-fn reads(graph: &Graph) -> Vec<usize> {
-    let mut reads = vec![0; graph.values.len()];
-    let by_nodes = graph
-        .nodes
-        .iter()
-        .flat_map(|node| node.inputs.iter().flatten());
-    for id in by_nodes.chain(&graph.outputs) {
-        reads[id.0] += 1;
-    }
-    reads
 }
 
 fn replace(graph: &mut Graph, idx: usize, new: Replacement, names: &mut BTreeSet<String>) {
@@ -165,7 +120,7 @@ fn replace(graph: &mut Graph, idx: usize, new: Replacement, names: &mut BTreeSet
             .iter()
             .flatten()
             .next()
-            .map_or(crate::graph::DType::F32, |id| graph.value(*id).dtype);
+            .map_or(DType::F32, |id| graph.value(*id).dtype);
         let output = ValueId(graph.values.len());
         graph.values.push(Value {
             name: unique(format!("{title}/{}", before.op), names),
@@ -245,48 +200,4 @@ fn forward(graph: &mut Graph, idx: usize, value: ValueId) -> bool {
     graph.nodes[idx].outputs.clear();
     graph.nodes[idx].inputs.clear();
     true
-}
-
-impl View<'_> {
-    /// Returns the node that produces a value.
-    pub(super) fn producer(&self, id: ValueId) -> Option<&Node> {
-        self.producers[id.0].map(|node| self.graph.node(node))
-    }
-
-    /// Returns whether a value is read exactly once.
-    pub(super) fn is_read_once(&self, id: ValueId) -> bool {
-        self.reads[id.0] == 1
-    }
-
-    /// Returns the producer of input `idx` if it has operator `op`.
-    pub(super) fn feeder<'s>(&'s self, node: &Node, idx: usize, op: &str) -> Option<&'s Node> {
-        let producer = self.producer(node.input(idx)?)?;
-        (producer.op == op && producer.domain.is_empty()).then_some(producer)
-    }
-}
-
-impl Replacement {
-    /// Replaces by an operator without attributes.
-    pub(super) fn plain(op: &'static str, inputs: Vec<ValueId>) -> Rewrite {
-        Self::with(op, [], inputs)
-    }
-
-    /// Replaces by an operator with attributes.
-    pub(super) fn with<const N: usize>(
-        op: &'static str,
-        attributes: [(&str, Attribute); N],
-        inputs: Vec<ValueId>,
-    ) -> Rewrite {
-        Rewrite::Replace(Self {
-            op,
-            attributes: attributes
-                .map(|(name, value)| (name.to_owned(), value))
-                .into(),
-            inputs: inputs
-                .into_iter()
-                .map(|id| Some(Source::Value(id)))
-                .collect(),
-            before: None,
-        })
-    }
 }

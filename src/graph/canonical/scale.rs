@@ -1,6 +1,6 @@
 //! Constant factors and offsets by output channel, folded into the operator before.
 
-use super::rewrite::{Replacement, Rewrite, Source, View};
+use super::rule::{Replacement, Rewrite, Source, View};
 use crate::graph::{Node, Shape, Tensor, TensorData, ValueId};
 
 /// An operator with weights: where its channels are, and what they are now.
