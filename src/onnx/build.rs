@@ -18,6 +18,9 @@ use super::sort::{sorted, title};
 use super::tensor::{TensorReader, dtype, type_name};
 use crate::graph::{Attribute, Fact, Graph, Node, Shape, Tensor, TensorData, ValueId};
 
+/// Most bytes that constants may be folded to in all: few bytes of a file can ask for many.
+const MAX_FOLDED_BYTES: usize = 1 << 30;
+
 /// Builds the graph of a model; nodes and values keep their names.
 pub(super) fn build(
     model: &proto::Graph<'_>,
@@ -29,6 +32,7 @@ pub(super) fn build(
         draft: Draft::new(model.name, opset),
         tensors,
         evaluator: Evaluator::default(),
+        n_folded_bytes: 0,
     };
     builder.initializers(model)?;
     builder.inputs(model, options)?;
@@ -51,6 +55,8 @@ pub(super) struct Builder<'a> {
     pub(super) draft: Draft,
     tensors: &'a TensorReader,
     evaluator: Evaluator,
+    /// Size of all constants that nodes were folded to.
+    n_folded_bytes: usize,
 }
 
 impl Builder<'_> {
@@ -153,7 +159,15 @@ impl Builder<'_> {
             .map(|name| (!name.is_empty()).then_some(ValueId(0)))
             .collect();
         let facts = facts(&self.evaluator, &self.draft.graph, &node, title(source))?;
-        if let Some(constants) = fold(&self.evaluator, &self.draft.graph, &node, &facts)? {
+        let size = |fact: &Fact| fact.shape.len().saturating_mul(fact.dtype.bytes());
+        let n_bytes = facts.iter().map(size).fold(0, usize::saturating_add);
+        let folded = if self.n_folded_bytes.saturating_add(n_bytes) > MAX_FOLDED_BYTES {
+            None
+        } else {
+            fold(&self.evaluator, &self.draft.graph, &node, &facts)?
+        };
+        if let Some(constants) = folded {
+            self.n_folded_bytes += n_bytes;
             for (name, constant) in source.outputs.iter().zip(constants) {
                 if let Some(constant) = constant.filter(|_| !name.is_empty()) {
                     self.draft.define_constant(name, constant)?;

@@ -19,11 +19,17 @@ pub(super) fn conv(case: &Case<'_>) -> Facts {
             w[1].saturating_mul(group)
         ));
     }
-    bias(case, w[0])?;
+    let dtype = if case.node.op == "ConvInteger" {
+        // Its third input is a zero point.
+        DType::I32
+    } else {
+        bias(case, w[0])?;
+        case.operand(0)?.dtype
+    };
     let window = Window::read(case.node, &w[2..], &x[2..])?;
     let mut shape = vec![x[0], w[0]];
     shape.extend(window.output(&x[2..], false)?);
-    one(case.operand(0)?.dtype, shape)
+    one(dtype, shape)
 }
 
 fn bias(case: &Case<'_>, channels: usize) -> Result<(), InferError> {

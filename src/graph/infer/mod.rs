@@ -4,6 +4,7 @@
 //! caller may run the operator to find out.
 
 mod convolution;
+mod einsum;
 mod elementwise;
 mod fact;
 mod indexing;

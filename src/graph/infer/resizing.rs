@@ -113,6 +113,18 @@ fn scales(case: &Case<'_>, idx: usize) -> Result<Vec<f32>, InferError> {
     }
 }
 
+/// `GridSample`: `[n, c, …]` sampled at `[n, …, coordinates]`.
+pub(super) fn grid_sample(case: &Case<'_>) -> Facts {
+    let (x, grid) = (case.operand(0)?, case.dims(1)?);
+    let dims = x.shape.dims();
+    if dims.len() < 3 || grid.len() != dims.len() || grid[0] != dims[0] {
+        return mismatch(format!("a grid {grid:?} for input {dims:?}"));
+    }
+    let mut shape = dims[..2].to_vec();
+    shape.extend(&grid[1..grid.len() - 1]);
+    one(x.dtype, shape)
+}
+
 /// `ConstantOfShape`.
 pub(super) fn constant_of_shape(case: &Case<'_>) -> Facts {
     let dtype = match case.node.attributes.get("value") {

@@ -1,7 +1,7 @@
 //! Which rule serves which operator.
 
 use super::fact::{Case, Fact, InferError, Operand};
-use super::{convolution, elementwise, indexing, layout, linear, resizing};
+use super::{convolution, einsum, elementwise, indexing, layout, linear, resizing};
 use crate::graph::Node;
 
 /// Infers the outputs of a node: one fact for each output of the operator, in order.
@@ -25,7 +25,9 @@ pub fn infer(
         operands,
     };
     match node.op.as_str() {
-        "Conv" => convolution::conv(&case),
+        "Einsum" => einsum::einsum(&case),
+        "GridSample" => resizing::grid_sample(&case),
+        "Conv" | "ConvInteger" => convolution::conv(&case),
         "ConvTranspose" => convolution::conv_transpose(&case),
         "MaxPool" | "AveragePool" | "LpPool" => convolution::pool(&case),
         "GlobalAveragePool" | "GlobalMaxPool" | "GlobalLpPool" => convolution::global_pool(&case),

@@ -290,3 +290,22 @@ fn element_by_element() {
         .node("p", "PRelu", "x v");
     check(&mut net);
 }
+
+#[test]
+fn sums_over_named_axes() {
+    let equation = |text_: &str| [("equation", text(text_))];
+    let mut net = Net::new(13, &[2, 3, 4]);
+    net.weights("w", &[4, 5]).weights("v", &[2, 4]);
+    net.with("a", "Einsum", "x w", &equation("bik, kj -> bij"));
+    net.with("b", "Einsum", "x v", &equation("bik,bk->i"));
+    net.with("c", "Einsum", "x w", &equation("bik,kj"));
+    check(&mut net);
+}
+
+#[test]
+fn samples_at_a_grid() {
+    let mut net = Net::new(16, IMAGE);
+    net.weights("grid", &[2, 3, 5, 2])
+        .node("y", "GridSample", "x grid");
+    check(&mut net);
+}
