@@ -12,6 +12,7 @@ use crate::backend::{Artifact, BackendError, Failure, Prepared};
 use crate::digest::Digest;
 use crate::label::Latency;
 use crate::measure::protocol::{Profile, StepCheck, Verified};
+use crate::measure::worker::allowed_cpus;
 use crate::measure::{Worker, WorkerError, WorkerSpec};
 use crate::space::Candidate;
 
@@ -83,8 +84,14 @@ pub(super) type Built = Result<Artifact, Failure>;
 impl Bench {
     /// Prepares to measure a model; `reference` is its file of reference values.
     pub(super) fn new(request: &Request, prepared: Arc<dyn Prepared>, reference: &Path) -> Self {
+        // The last processor is the device; compilers are kept off it by not running meanwhile.
+        let cpus = allowed_cpus();
+        let cpu = cpus.last().copied().filter(|_| cpus.len() > 1);
         Self {
-            spec: request.worker.clone(),
+            spec: WorkerSpec {
+                cpu: request.worker.cpu.or(cpu),
+                ..request.worker.clone()
+            },
             worker: None,
             glanced: None,
             prepared,

@@ -718,3 +718,33 @@ fn map(bench: &mut Bench) {
     assert_eq!(dims4(&bench.graph.value(x).shape), shape);
     bench.push(Kind::Map(map), x, y, Mapping::default());
 }
+
+/// Builds that run side by side must not meet in each other's files.
+#[test]
+fn kernels_compiled_side_by_side_stay_apart() {
+    let isa = Isa::Portable;
+    let dir = tempfile::tempdir().unwrap();
+    let toolchain = Toolchain::discover(&PathBuf::from("rustc")).unwrap();
+    let builder = Builder::open(toolchain, dir.path(), 1, Duration::from_mins(5)).unwrap();
+    let benches: Vec<Bench> = (0..12)
+        .map(|i| {
+            let mut bench = Bench::new();
+            let mapping = Mapping::default().with("lanes", 4i64).with("unroll", 1i64);
+            dense(&mut bench, 1, 8 + i, 4, &mapping.with("oc_vectors", 1i64));
+            bench
+        })
+        .collect();
+    std::thread::scope(|scope| {
+        for bench in &benches {
+            let builder = &builder;
+            scope.spawn(move || {
+                let program = bench.assemble(isa).unwrap();
+                builder.compile(&program, 1).unwrap().unwrap();
+                let artifact = builder.link(&program).unwrap().unwrap();
+                for outputs in run_twice(&program, &artifact, bench) {
+                    assert!(distance(&outputs[0], &bench.expected[0].1) < 1e-5);
+                }
+            });
+        }
+    });
+}

@@ -58,7 +58,7 @@ impl Builder {
         opt_level: u8,
         timeout: Duration,
     ) -> Result<Self, BuildError> {
-        let mut encoder = Encoder::new("metainfer objects v1");
+        let mut encoder = Encoder::new("metainfer objects v2");
         encoder.str(&toolchain.version);
         encoder.str(&toolchain.host);
         encoder.u64(opt_level.into());
@@ -169,7 +169,7 @@ impl Builder {
                 .filter_map(|symbol| objects.get(symbol).cloned())
                 .collect()
         };
-        let mut command = self.rustc("cdylib");
+        let mut command = self.rustc("cdylib", &stem);
         command.args(["-C", "linker=rust-lld", "-C", "linker-flavor=ld.lld"]);
         for object in &objects {
             command
@@ -240,7 +240,7 @@ impl Builder {
         let source = self.path(&stem, "rs");
         let unfinished = self.path(&stem, "tmp");
         fsx::write_scratch(&source, batch::source(kernels).as_bytes())?;
-        let mut command = self.rustc("rlib");
+        let mut command = self.rustc("rlib", &stem);
         command
             .arg("--emit")
             .arg(format!("obj={}", unfinished.display()))
@@ -265,13 +265,15 @@ impl Builder {
         Ok(Ok(()))
     }
 
-    fn rustc(&self, crate_type: &str) -> Command {
+    /// Prepares a call. Crates have different names, as rustc names its temporary files after them
+    /// and calls run side by side.
+    fn rustc(&self, crate_type: &str, stem: &str) -> Command {
         let mut command = Command::new(&self.toolchain.rustc);
         command.args([
             "--edition",
             "2021",
             "--crate-name",
-            "program",
+            &format!("program_{}", stem.replace('-', "_")),
             "--crate-type",
             crate_type,
         ]);
