@@ -42,14 +42,10 @@ pub struct TaskSearch {
     n_proposed: u32,
     /// What was believed before samples of known mappings came in.
     before: Option<Posterior>,
-    learnt: OnceLock<Learnt>,
-}
-
-/// What follows from the record, computed when asked for.
-#[derive(Debug)]
-struct Learnt {
-    posterior: Posterior,
-    pool: Pool,
+    /// What follows from the record, when it is asked for.
+    posterior: OnceLock<Posterior>,
+    /// What may be proposed next, when it is asked for.
+    pool: OnceLock<Pool>,
 }
 
 impl TaskSearch {
@@ -65,7 +61,8 @@ impl TaskSearch {
             pending: BTreeSet::new(),
             n_proposed: 0,
             before: None,
-            learnt: OnceLock::new(),
+            posterior: OnceLock::new(),
+            pool: OnceLock::new(),
         }
     }
 
@@ -97,8 +94,9 @@ impl TaskSearch {
             .is_some_and(|entry| entry.log_ns().is_some());
         let is_repeat = ran && matches!(observation, Observation::Ok { .. });
         self.record.add(mapping, observation);
-        if let Some(learnt) = self.learnt.take() {
-            self.before = Some(learnt.posterior);
+        self.pool = OnceLock::new();
+        if let Some(posterior) = self.posterior.take() {
+            self.before = Some(posterior);
         }
         if !is_repeat {
             self.before = None;
@@ -131,14 +129,14 @@ impl TaskSearch {
     /// Returns the mapping that is believed to be the fastest, noise considered; `None` if nothing
     /// ran.
     pub fn best(&self) -> Option<(&Mapping, Estimate)> {
-        let (mapping, belief) = self.learnt().posterior.ranking().first()?;
+        let (mapping, belief) = self.posterior().ranking().first()?;
         Some((mapping, belief.estimate()))
     }
 
     /// Returns the best of each group of mappings, e.g. of each combination of layouts.
     pub fn best_by<K: Ord>(&self, key: impl Fn(&Mapping) -> K) -> BTreeMap<K, (Mapping, Estimate)> {
         let mut best = BTreeMap::new();
-        for (mapping, belief) in self.learnt().posterior.ranking() {
+        for (mapping, belief) in self.posterior().ranking() {
             let found = best.entry(key(mapping));
             found.or_insert_with(|| (mapping.clone(), belief.estimate()));
         }
@@ -148,7 +146,7 @@ impl TaskSearch {
     /// Returns what is believed of a mapping; `None` if it failed, or if it was not seen and is not
     /// part of the space.
     pub fn estimate(&self, mapping: &Mapping) -> Option<Estimate> {
-        let posterior = &self.learnt().posterior;
+        let posterior = &self.posterior();
         if let Some(entry) = self.record.get(mapping) {
             entry.log_ns()?;
             let mut ranking = posterior.ranking().iter();
@@ -167,10 +165,8 @@ impl TaskSearch {
     /// if nothing ran yet, and so nothing is known.
     pub fn expected_gain(&self) -> Option<f64> {
         let best_ns = self.best()?.1.ns;
-        let learnt = self.learnt();
-        let expected = learnt
-            .pool
-            .best_improvement(|mapping| self.may_propose(mapping));
+        let is_new = |m: &Mapping| self.record.get(m).is_none() && !self.pending.contains(m);
+        let expected = self.pool().best_improvement(is_new);
         let is_starting = self.record.n_mappings() < N_START && expected > 0.0;
         Some(best_ns * if is_starting { UNKNOWN_GAIN } else { expected })
     }
@@ -185,20 +181,27 @@ impl TaskSearch {
         self.record.n_mappings()
     }
 
-    fn learnt(&self) -> &Learnt {
-        self.learnt.get_or_init(|| {
-            let seed = self.seed
-                ^ self
-                    .record
-                    .n_observations()
-                    .wrapping_mul(0x9E37_79B9_7F4A_7C15);
-            let posterior = match &self.before {
-                Some(before) => before.with_repeats(&self.record),
-                None => Posterior::new(&self.space, &self.record, seed),
-            };
-            let pool = Pool::new(&self.space, &posterior, &self.default, &|_| true, seed);
-            Learnt { posterior, pool }
+    fn posterior(&self) -> &Posterior {
+        self.posterior.get_or_init(|| match &self.before {
+            Some(before) => before.with_repeats(&self.record),
+            None => Posterior::new(&self.space, &self.record, self.derived_seed(0)),
         })
+    }
+
+    fn pool(&self) -> &Pool {
+        self.pool.get_or_init(|| self.pool_of(&|_| true, 0))
+    }
+
+    /// Draws a pool of mappings that pass a filter.
+    fn pool_of(&self, filter: &dyn Fn(&Mapping) -> bool, salt: u32) -> Pool {
+        let seed = self.derived_seed(salt);
+        Pool::new(&self.space, self.posterior(), &self.default, filter, seed)
+    }
+
+    /// Returns a seed that changes with every observation.
+    fn derived_seed(&self, salt: u32) -> u64 {
+        let salt = self.record.n_observations() << 16 ^ u64::from(salt);
+        self.seed ^ salt.wrapping_mul(0x9E37_79B9_7F4A_7C15)
     }
 
     /// Returns whether a mapping may still be proposed.
@@ -235,13 +238,10 @@ impl TaskSearch {
         if blind && let Some(mapping) = self.draw(&is_new) {
             return Some(mapping);
         }
-        let learnt = self.learnt();
         let open = |mapping: &Mapping| self.may_propose(mapping) && filter(mapping);
-        let mut pool = &learnt.pool;
+        let mut pool = self.pool();
         if pool.count(open) < MIN_OPEN {
-            let seed = self.seed ^ u64::from(self.n_proposed);
-            let new = || Pool::new(&self.space, &learnt.posterior, &self.default, filter, seed);
-            pool = narrow.get_or_insert_with(new);
+            pool = narrow.get_or_insert_with(|| self.pool_of(filter, self.n_proposed));
         }
         let guided = pool.pick(batch, open);
         guided.or_else(|| self.draw(&is_new))
