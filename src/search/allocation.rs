@@ -158,7 +158,9 @@ mod tests {
     #[test]
     fn no_task_starves() {
         let mut tasks = vec![task(1, 1000.0); 6];
-        tasks.iter_mut().for_each(|task| task.risk = 0.4);
+        for task in &mut tasks {
+            task.risk = 0.4;
+        }
         tasks[2].expected_gain_ns = Some(0.0);
         tasks[4].expected_gain_ns = Some(f64::MIN_POSITIVE);
         let mut n_tried = [0; 6];

@@ -31,7 +31,7 @@ fn the_default_is_proposed_first_and_suggestions_next() {
 
     let alien = Mapping::default().with("other", 1);
     let mut search = TaskSearch::new(landscape.space.clone(), alien.clone(), 11);
-    assert_eq!(search.propose(1, &any), [alien.clone()]);
+    assert_eq!(search.propose(1, &any), std::slice::from_ref(&alien));
     search.observe(
         &alien,
         Observation::Ok {
@@ -91,10 +91,10 @@ fn what_failed_or_is_known_well_enough_is_never_proposed_again() {
 fn a_lost_device_is_no_failure_of_the_mapping() {
     let (_, mut search) = landscape_search();
     let default = search.propose(1, &any).remove(0);
-    assert_ne!(search.propose(1, &any), [default.clone()], "it is held");
+    assert!(!search.propose(1, &any).contains(&default), "it is held");
     search.observe(&default, Observation::Failed(Outcome::DeviceLost));
     assert_eq!(search.n_mappings(), 0);
-    assert_eq!(search.propose(1, &any), [default.clone()]);
+    assert!(search.propose(1, &any).contains(&default));
     search.release(&default);
     assert_eq!(search.propose(1, &any), [default]);
 }
