@@ -1,12 +1,15 @@
 //! Arguments shared by all commands, spelled as cargo spells them.
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::builder::Styles;
 use clap::builder::styling::{AnsiColor, Effects};
 use clap::{ArgAction, Args, Parser, ValueEnum};
 
+use super::ExitCode;
 use super::commands::Command;
+use super::env::{VARIABLES, Variable};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::BrightGreen.on_default().effects(Effects::BOLD))
@@ -27,7 +30,8 @@ const STYLES: Styles = Styles::styled()
     subcommand_required = true,
     arg_required_else_help = true,
     disable_help_subcommand = true,
-    term_width = 80
+    term_width = 80,
+    after_help = reference()
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -139,6 +143,21 @@ pub(crate) enum ColorWhen {
 pub(crate) enum MessageFormat {
     Human,
     Json,
+}
+
+/// Returns what `--help` says of exit codes and environment variables.
+fn reference() -> String {
+    let header = STYLES.get_header();
+    let mut text = format!("{header}Exit codes:{header:#}\n");
+    for (code, meaning) in ExitCode::ALL.map(|code| (code as u8, code.meaning())) {
+        let _ = writeln!(text, "  {code:<3}  {meaning}");
+    }
+    let _ = writeln!(text, "\n{header}Environment:{header:#}");
+    for Variable { name, meaning } in VARIABLES {
+        let _ = writeln!(text, "  {name:<31}  {meaning}");
+    }
+    text.truncate(text.trim_end().len());
+    text
 }
 
 impl Global {

@@ -37,19 +37,16 @@ pub const CARGO_METAINFER_SEED: &str = "CARGO_METAINFER_SEED";
 
 /// Every variable that is read, in the order of the documentation.
 pub const VARIABLES: [Variable; 10] = [
-    variable(
-        METAINFER_HOME,
-        "directory of labels and of the user's `config.toml`",
-    ),
+    variable(METAINFER_HOME, "labels, and the user's `config.toml`"),
     variable(CARGO, "the cargo to call back; set by cargo"),
-    variable(RUSTC, "the compiler of native artifacts; `rustc` if unset"),
+    variable(RUSTC, "compiler of native artifacts, else `rustc`"),
     variable(
         CARGO_TERM_COLOR,
-        "`auto`, `always` or `never`; `--color` goes first",
+        "auto, always or never; `--color` goes first",
     ),
-    variable(NO_COLOR, "if set and not empty, `auto` means `never`"),
-    variable(TERM, "`dumb` turns color and progress bars off"),
-    variable(CI, "if set, progress bars are off"),
+    variable(NO_COLOR, "if set, auto means never"),
+    variable(TERM, "dumb: neither color nor progress bars"),
+    variable(CI, "if set, no progress bars"),
     variable(CARGO_METAINFER_MAX_EVALUATIONS, "as `--max-evaluations`"),
     variable(CARGO_METAINFER_MIN_GAIN, "as `--min-gain`"),
     variable(CARGO_METAINFER_SEED, "as `--seed`"),

@@ -16,6 +16,28 @@ pub enum ExitCode {
     Interrupted = 130,
 }
 
+impl ExitCode {
+    /// All codes, in ascending order.
+    pub const ALL: [Self; 5] = [
+        Self::Done,
+        Self::Usage,
+        Self::No,
+        Self::Failed,
+        Self::Interrupted,
+    ];
+
+    /// Returns what the code says, one line.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Usage => "the command line is wrong, nothing was done",
+            Self::No => "finished, and the answer is no, e.g. a stale lock",
+            Self::Failed => "could not finish",
+            Self::Interrupted => "interrupted, the best so far is kept",
+        }
+    }
+}
+
 /// How a command ended that could finish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
