@@ -1,14 +1,13 @@
 //! Compiling what is new and linking the rest.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::batch::{self, Named};
-use super::{Toolchain, entry, process};
+use super::objects::{Next, Objects};
+use super::{Toolchain, entry, leftovers, process};
 use crate::backend::native::program::Program;
 use crate::backend::{Artifact, Failure, StepSpec};
 use crate::digest::{Digest, Encoder};
@@ -23,10 +22,7 @@ pub struct Builder {
     opt_level: u8,
     /// Longest time that one rustc call may take.
     timeout: Duration,
-    /// Object file by kernel, for those compiled so far.
-    objects: Mutex<BTreeMap<String, PathBuf>>,
-    /// Kernels that rustc refused, with how it ended: they are not tried again.
-    refused: Mutex<BTreeMap<String, (Outcome, String)>>,
+    objects: Objects,
     sequence: AtomicU64,
 }
 
@@ -48,7 +44,8 @@ pub enum BuildError {
 }
 
 impl Builder {
-    /// Opens a build directory; objects of the same compiler and level are used again.
+    /// Opens a build directory; objects of the same compiler and level are used again, and what
+    /// killed processes left behind is removed.
     ///
     /// # Errors
     /// [`BuildError::Files`] if the directory cannot be made or read.
@@ -64,24 +61,14 @@ impl Builder {
         encoder.u64(opt_level.into());
         let dir = dir.join(encoder.finish().short());
         fsx::create_dir_all(&dir)?;
-        let mut objects = BTreeMap::new();
-        let entries = std::fs::read_dir(&dir)
-            .map_err(|source| FsError::new("list the directory", &dir, source))?;
-        for path in entries.flatten().map(|entry| entry.path()) {
-            let object = path.with_extension("o");
-            if path.extension().is_some_and(|ext| ext == "list") && object.exists() {
-                for symbol in fsx::read_to_string(&path)?.lines() {
-                    objects.insert(symbol.to_owned(), object.clone());
-                }
-            }
-        }
+        leftovers::remove(&dir);
+        let objects = Objects::read(&dir)?;
         Ok(Self {
             toolchain,
             dir,
             opt_level,
             timeout,
-            objects: Mutex::new(objects),
-            refused: Mutex::default(),
+            objects,
             sequence: AtomicU64::new(0),
         })
     }
@@ -100,47 +87,26 @@ impl Builder {
         program: &Program,
         jobs: usize,
     ) -> Result<Result<(), Failure>, BuildError> {
-        let missing: Vec<Named<'_>> = {
-            let objects = lock(&self.objects);
-            let kernels = program
-                .kernels
-                .iter()
-                .map(|(symbol, kernel)| (symbol.as_str(), kernel));
-            kernels
-                .filter(|(symbol, _)| !objects.contains_key(*symbol))
-                .collect()
-        };
-        for (symbol, kernel) in &missing {
-            if let Some((outcome, message)) = lock(&self.refused).get(*symbol) {
-                let (outcome, message) = (*outcome, message.clone());
-                return Ok(Err(Failure {
-                    subgraph: kernel.subgraph,
-                    outcome,
-                    message,
-                }));
-            }
-        }
-        let batches = batch::split(missing, jobs);
-        let results: Vec<Result<Result<(), Failure>, BuildError>> = std::thread::scope(|scope| {
-            let threads: Vec<_> = batches
-                .iter()
-                .map(|batch| scope.spawn(|| self.batch(batch)))
-                .collect();
-            threads
-                .into_iter()
-                .map(|thread| {
-                    thread
-                        .join()
-                        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-                })
-                .collect()
-        });
-        for result in results {
-            if let Err(failure) = result? {
+        let kernels = program.kernels.iter();
+        let kernels: Vec<Named<'_>> = kernels
+            .map(|(symbol, kernel)| (symbol.as_str(), kernel))
+            .collect();
+        loop {
+            let (missing, _claim) = match self.objects.claim(&kernels) {
+                Next::Nothing => return Ok(Ok(())),
+                Next::Refused((_, kernel), outcome, message) => {
+                    return Ok(Err(Failure {
+                        subgraph: kernel.subgraph,
+                        outcome,
+                        message,
+                    }));
+                }
+                Next::Compile(missing, claim) => (missing, claim),
+            };
+            if let Err(failure) = self.batches(missing, jobs)? {
                 return Ok(Err(failure));
             }
         }
-        Ok(Ok(()))
     }
 
     /// Links a program whose kernels are compiled, and writes its weights.
@@ -150,8 +116,7 @@ impl Builder {
     pub fn link(&self, program: &Program) -> Result<Result<Artifact, Failure>, BuildError> {
         let started = Instant::now();
         let digest = program.digest();
-        let number = self.sequence.fetch_add(1, Ordering::Relaxed);
-        let stem = format!("{}-{}-{number}", digest.short(), std::process::id());
+        let stem = self.stem(digest);
         let (source, library) = (self.path(&stem, "rs"), self.path(&stem, "so"));
         let weights = self.path(&stem, "bin");
         fsx::write_scratch(&source, entry::source(program).as_bytes())?;
@@ -161,14 +126,7 @@ impl Builder {
             .flat_map(|w| w.to_le_bytes())
             .collect();
         fsx::write_scratch(&weights, &bytes)?;
-        let objects: BTreeSet<PathBuf> = {
-            let objects = lock(&self.objects);
-            program
-                .kernels
-                .keys()
-                .filter_map(|symbol| objects.get(symbol).cloned())
-                .collect()
-        };
+        let objects = self.objects.of(program.kernels.keys());
         let mut command = self.rustc("cdylib", &stem);
         command.args(["-C", "linker=rust-lld", "-C", "linker-flavor=ld.lld"]);
         for object in &objects {
@@ -211,13 +169,42 @@ impl Builder {
         Ok(())
     }
 
+    /// Compiles kernels in `jobs` batches at once.
+    fn batches(
+        &self,
+        kernels: Vec<Named<'_>>,
+        jobs: usize,
+    ) -> Result<Result<(), Failure>, BuildError> {
+        let batches = batch::split(kernels, jobs);
+        let results: Vec<Result<Result<(), Failure>, BuildError>> = std::thread::scope(|scope| {
+            let threads: Vec<_> = batches
+                .iter()
+                .map(|batch| scope.spawn(|| self.batch(batch)))
+                .collect();
+            threads
+                .into_iter()
+                .map(|thread| {
+                    thread
+                        .join()
+                        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                })
+                .collect()
+        });
+        for result in results {
+            if let Err(failure) = result? {
+                return Ok(Err(failure));
+            }
+        }
+        Ok(Ok(()))
+    }
+
     /// Compiles a batch; if it fails, each kernel alone, to find the one to blame.
     fn batch(&self, kernels: &[Named<'_>]) -> Result<Result<(), Failure>, BuildError> {
         let Err((outcome, message)) = self.object(kernels)? else {
             return Ok(Ok(()));
         };
         if let [(symbol, kernel)] = kernels {
-            lock(&self.refused).insert((*symbol).to_owned(), (outcome, message.clone()));
+            self.objects.refuse(symbol, outcome, &message);
             return Ok(Err(Failure {
                 subgraph: kernel.subgraph,
                 outcome,
@@ -235,8 +222,7 @@ impl Builder {
     /// Compiles kernels to one object.
     fn object(&self, kernels: &[Named<'_>]) -> Result<Result<(), (Outcome, String)>, BuildError> {
         let digest: Digest = batch::digest(kernels);
-        let number = self.sequence.fetch_add(1, Ordering::Relaxed);
-        let stem = format!("{}-{}-{number}", digest.short(), std::process::id());
+        let stem = self.stem(digest);
         let source = self.path(&stem, "rs");
         let unfinished = self.path(&stem, "tmp");
         fsx::write_scratch(&source, batch::source(kernels).as_bytes())?;
@@ -254,14 +240,9 @@ impl Builder {
         let object = self.path(&digest.short(), "o");
         fsx::rename(&unfinished, &object)?;
         let list: Vec<&str> = kernels.iter().map(|(symbol, _)| *symbol).collect();
-        fsx::replace(
-            &self.path(&digest.short(), "list"),
-            list.join("\n").as_bytes(),
-        )?;
-        let mut objects = lock(&self.objects);
-        for symbol in list {
-            objects.insert(symbol.to_owned(), object.clone());
-        }
+        fsx::write_scratch(&unfinished, list.join("\n").as_bytes())?;
+        fsx::rename(&unfinished, &self.path(&digest.short(), "list"))?;
+        self.objects.add(kernels, &object);
         Ok(Ok(()))
     }
 
@@ -314,6 +295,12 @@ impl Builder {
         })
     }
 
+    /// Returns a stem that no other file has.
+    fn stem(&self, digest: Digest) -> String {
+        let number = self.sequence.fetch_add(1, Ordering::Relaxed);
+        leftovers::stem(&digest.short(), number)
+    }
+
     fn path(&self, stem: &str, extension: &str) -> PathBuf {
         self.dir.join(format!("{stem}.{extension}"))
     }
@@ -326,11 +313,4 @@ fn step_spec(step: &crate::backend::native::program::Step) -> StepSpec {
         conversion: step.conversion.clone(),
         traces: step.traces.clone(),
     }
-}
-
-/// Takes a lock; a thread that panicked while holding it left the map as it was.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
 }

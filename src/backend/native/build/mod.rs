@@ -7,6 +7,8 @@
 mod batch;
 mod builder;
 mod entry;
+mod leftovers;
+mod objects;
 mod process;
 mod toolchain;
 
