@@ -203,6 +203,13 @@ impl Builder {
         let Err((outcome, message)) = self.object(kernels)? else {
             return Ok(Ok(()));
         };
+        if !outcome.is_final() {
+            return Ok(Err(Failure {
+                subgraph: None,
+                outcome,
+                message,
+            }));
+        }
         if let [(symbol, kernel)] = kernels {
             self.objects.refuse(symbol, outcome, &message);
             return Ok(Err(Failure {
@@ -285,8 +292,14 @@ impl Builder {
                     source,
                 }
             })?;
+        if let Some(source) = ended.disk_error() {
+            return Err(FsError::new("write to", &self.dir, source).into());
+        }
         Ok(match ended.status {
             Some(status) if status.success() => Ok(()),
+            Some(_) if ended.was_stopped() => {
+                Err((Outcome::DeviceLost, "rustc was stopped".to_owned()))
+            }
             Some(_) => Err((Outcome::CompileError, ended.stderr)),
             None => Err((
                 Outcome::CompileTimeout,
