@@ -2,6 +2,11 @@
 //!
 //! Pure and seeded: no I/O, no clock, no globals. The same observations in the same order lead to
 //! the same proposals. Nothing here knows how a candidate is compiled or measured.
+//!
+//! A [`TaskSearch`] proposes mappings of one task and is told how they went; [`plan_evaluation`]
+//! decides which tasks try something new in an evaluation, within a [`Budget`] and until a
+//! [`StopRule`] ends it; [`compose`] chooses among what was seen for the whole model; [`elect`]
+//! replaces what is locked, or does not.
 
 mod allocation;
 mod budget;

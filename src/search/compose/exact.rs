@@ -1,10 +1,11 @@
 //! The K best assignments by bucket elimination and best-first search.
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BinaryHeap;
 
 use super::order::{Order, min_fill};
-use super::problem::{Choice, Problem};
+use super::problem::Problem;
+use super::table::{Table, Variable};
 
 /// A problem with its tables laid out.
 pub(super) struct Solver<'a> {
@@ -13,24 +14,6 @@ pub(super) struct Solver<'a> {
     /// Variables of each value's factor; those with one class are left out.
     scopes: Vec<Vec<usize>>,
     order: Order,
-}
-
-/// Choices of one subgraph, grouped by the layouts at its ports: within a class only the cost
-/// differs.
-struct Variable {
-    classes: Vec<Class>,
-}
-
-/// Choices of equal layouts, cheapest first.
-struct Class {
-    choices: Vec<usize>,
-}
-
-/// A function of some variables' classes.
-struct Table {
-    variables: Vec<usize>,
-    strides: Vec<usize>,
-    entries: Vec<f64>,
 }
 
 /// A partial assignment, in reverse order of elimination.
@@ -286,51 +269,6 @@ impl<'a> Solver<'a> {
             }
         }
         children
-    }
-}
-
-impl Variable {
-    fn new(choices: &[Choice], allowed: &[usize]) -> Self {
-        let mut classes: BTreeMap<_, Vec<usize>> = BTreeMap::new();
-        for &idx in allowed {
-            let choice = &choices[idx];
-            classes
-                .entry((&choice.inputs, &choice.outputs))
-                .or_default()
-                .push(idx);
-        }
-        let classes = classes.into_values().map(|mut members| {
-            members.sort_by(|&lhs, &rhs| choices[lhs].cost_ns.total_cmp(&choices[rhs].cost_ns));
-            Class { choices: members }
-        });
-        Self {
-            classes: classes.collect(),
-        }
-    }
-}
-
-impl Table {
-    fn len(&self, variables: &[Variable]) -> usize {
-        self.variables
-            .iter()
-            .map(|&v| variables[v].classes.len())
-            .product()
-    }
-
-    fn is_infeasible(&self) -> bool {
-        self.entries.iter().all(|entry| entry.is_infinite())
-    }
-
-    fn stride(&self, variable: usize) -> usize {
-        let position = self.variables.iter().position(|&v| v == variable);
-        position.map_or(0, |idx| self.strides[idx])
-    }
-
-    fn at(&self, classes: &[usize]) -> f64 {
-        let offsets = self.variables.iter().zip(&self.strides);
-        self.entries[offsets
-            .map(|(&v, &stride)| classes[v] * stride)
-            .sum::<usize>()]
     }
 }
 

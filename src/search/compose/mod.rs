@@ -12,6 +12,7 @@ mod exact;
 mod order;
 mod parts;
 mod problem;
+mod table;
 #[cfg(test)]
 mod tests;
 
