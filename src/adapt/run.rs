@@ -1,27 +1,24 @@
 //! The run: every model on every target, one after the other, into one lockfile.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::bench::Bench;
-use super::finals::{Decision, decide};
+use super::finals::decide;
 use super::job::{Job, Source};
 use super::ledger::TOLERANCE;
+use super::locked::{all_locked, deployment, locked_choices, read_lock};
 use super::search::{Search, wrong_step};
-use super::session::{Locked, Session};
+use super::session::Session;
 use super::{Error, Request};
 use crate::device::Target;
 use crate::digest::Digest;
 use crate::event::{Event, Reporter};
-use crate::fsx::{self, FileLock, FsErrorKind};
-use crate::label::Stage;
-use crate::lock::{
-    Deployment, DeploymentKey, Figure, Finding, LockedSubgraph, Lockfile, decode, encode,
-};
+use crate::fsx::{self, FileLock};
+use crate::lock::{Deployment, DeploymentKey, Figure, Finding, Lockfile, encode};
 use crate::measure::Device;
 use crate::onnx::{Reference, random_inputs, write_tensors};
-use crate::space::{Candidate, Mapping};
+use crate::space::Candidate;
 use crate::store::{LabelStore, Sqlite};
 
 /// Change of a figure that is taken for noise.
@@ -225,81 +222,6 @@ fn kept(deployment: Deployment) -> Settled {
     }
 }
 
-fn deployment(
-    job: &Job<'_>,
-    decision: &Decision,
-    n_evaluations: u32,
-    is_interrupted: bool,
-) -> Deployment {
-    let current = job.current();
-    let figure = |value: f64| Figure::new(value).or(Figure::new(0.0));
-    let figure = |value: f64| figure(value).expect("zero is a figure");
-    let graph = job.source.graph();
-    let subgraphs = job.source.partition.subgraphs.iter().enumerate();
-    let subgraphs = subgraphs.map(|(idx, subgraph)| LockedSubgraph {
-        op: subgraph.describe(graph),
-        structure: job.source.subgraphs[idx].structure,
-        candidate: decision.candidates[idx].clone(),
-    });
-    Deployment {
-        file: job.source.file,
-        structure: current.structure,
-        content: current.content,
-        profile: current.profile,
-        isa: current.isa,
-        processor: current.processor,
-        device: current.device,
-        backend: current.backend,
-        backend_version: current.backend_version,
-        toolchain: job.backend.toolchain().to_owned(),
-        threads: current.threads,
-        objective: current.objective,
-        evidence: Stage::Measured,
-        evaluations: n_evaluations,
-        is_interrupted,
-        speed_up: figure(decision.baseline_ns / decision.latency_ns),
-        latency_ms: figure(decision.latency_ns / 1e6),
-        divergence: figure(decision.divergence),
-        options: Mapping::default().with("opt-level", i64::from(Job::opt_level())),
-        subgraphs: subgraphs.collect(),
-    }
-}
-
-/// Returns what is locked for tasks of this target, by structure: by the model's own entry first.
-fn locked_choices(job: &Job<'_>, lockfile: &Lockfile) -> BTreeMap<Digest, Locked> {
-    let current = job.current();
-    let own = |key: &DeploymentKey| key.model == job.model.name && key.target == job.target.name;
-    let mut usable: Vec<_> = lockfile
-        .deployments
-        .iter()
-        .filter(|(_, locked)| {
-            locked.device == current.device
-                && locked.backend == current.backend
-                && locked.backend_version == current.backend_version
-                && locked.threads == current.threads
-        })
-        .collect();
-    usable.sort_by_key(|(key, _)| !own(key));
-    let mut choices = BTreeMap::new();
-    for (_, locked) in usable {
-        for subgraph in &locked.subgraphs {
-            choices.entry(subgraph.structure).or_insert_with(|| Locked {
-                candidate: subgraph.candidate.clone(),
-                is_final: !locked.is_interrupted,
-            });
-        }
-    }
-    choices
-}
-
-/// Returns the locked deployment of a model all of whose subgraphs are locked.
-fn all_locked(job: &Job<'_>, locked: &BTreeMap<Digest, Locked>) -> Option<Vec<Candidate>> {
-    let digests = job.source.subgraphs.iter();
-    digests
-        .map(|digests| Some(locked.get(&digests.structure)?.candidate.clone()))
-        .collect()
-}
-
 fn write_reference(request: &Request, job: &Job<'_>) -> Result<PathBuf, Error> {
     let failed = |source| Error::Model {
         model: job.model.name.clone(),
@@ -340,14 +262,6 @@ fn stale(job: &Job<'_>, findings: &[Finding]) -> Error {
         model: job.model.name.clone(),
         target: job.target.name.clone(),
         findings: findings.join(", "),
-    }
-}
-
-fn read_lock(path: &Path) -> Result<Lockfile, Error> {
-    match fsx::read_to_string(path) {
-        Ok(text) => Ok(decode(&text)?),
-        Err(error) if error.kind == FsErrorKind::NotFound => Ok(Lockfile::default()),
-        Err(error) => Err(error.into()),
     }
 }
 

@@ -1,0 +1,102 @@
+//! From the lockfile and to it: what earlier adaptations decided, and what this one does.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::Error;
+use super::finals::Decision;
+use super::job::Job;
+use super::session::Locked;
+use crate::digest::Digest;
+use crate::fsx::{self, FsErrorKind};
+use crate::label::Stage;
+use crate::lock::{Deployment, DeploymentKey, Figure, LockedSubgraph, Lockfile, decode};
+use crate::space::{Candidate, Mapping};
+
+/// Reads the lockfile; one that does not exist is empty.
+pub(super) fn read_lock(path: &Path) -> Result<Lockfile, Error> {
+    match fsx::read_to_string(path) {
+        Ok(text) => Ok(decode(&text)?),
+        Err(error) if error.kind == FsErrorKind::NotFound => Ok(Lockfile::default()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Returns what the lockfile is to have of a decision.
+pub(super) fn deployment(
+    job: &Job<'_>,
+    decision: &Decision,
+    n_evaluations: u32,
+    is_interrupted: bool,
+) -> Deployment {
+    let current = job.current();
+    let figure = |value: f64| Figure::new(value).or(Figure::new(0.0));
+    let figure = |value: f64| figure(value).expect("zero is a figure");
+    let graph = job.source.graph();
+    let subgraphs = job.source.partition.subgraphs.iter().enumerate();
+    let subgraphs = subgraphs.map(|(idx, subgraph)| LockedSubgraph {
+        op: subgraph.describe(graph),
+        structure: job.source.subgraphs[idx].structure,
+        candidate: decision.candidates[idx].clone(),
+    });
+    Deployment {
+        file: job.source.file,
+        structure: current.structure,
+        content: current.content,
+        profile: current.profile,
+        isa: current.isa,
+        processor: current.processor,
+        device: current.device,
+        backend: current.backend,
+        backend_version: current.backend_version,
+        toolchain: job.backend.toolchain().to_owned(),
+        threads: current.threads,
+        objective: current.objective,
+        evidence: Stage::Measured,
+        evaluations: n_evaluations,
+        is_interrupted,
+        speed_up: figure(decision.baseline_ns / decision.latency_ns),
+        latency_ms: figure(decision.latency_ns / 1e6),
+        divergence: figure(decision.divergence),
+        options: Mapping::default().with("opt-level", i64::from(Job::opt_level())),
+        subgraphs: subgraphs.collect(),
+    }
+}
+
+/// Returns what is locked for tasks of this target, by structure: by the model's own entry first.
+pub(super) fn locked_choices(job: &Job<'_>, lockfile: &Lockfile) -> BTreeMap<Digest, Locked> {
+    let current = job.current();
+    let own = |key: &DeploymentKey| key.model == job.model.name && key.target == job.target.name;
+    let mut usable: Vec<_> = lockfile
+        .deployments
+        .iter()
+        .filter(|(_, locked)| {
+            locked.device == current.device
+                && locked.backend == current.backend
+                && locked.backend_version == current.backend_version
+                && locked.threads == current.threads
+        })
+        .collect();
+    usable.sort_by_key(|(key, _)| !own(key));
+    let mut choices = BTreeMap::new();
+    for (_, locked) in usable {
+        for subgraph in &locked.subgraphs {
+            choices.entry(subgraph.structure).or_insert_with(|| Locked {
+                candidate: subgraph.candidate.clone(),
+                is_final: !locked.is_interrupted,
+            });
+        }
+    }
+    choices
+}
+
+/// Returns the locked deployment of a model all of whose subgraphs are locked.
+pub(super) fn all_locked(
+    job: &Job<'_>,
+    locked: &BTreeMap<Digest, Locked>,
+) -> Option<Vec<Candidate>> {
+    let digests = job.source.subgraphs.iter();
+    digests
+        .map(|digests| Some(locked.get(&digests.structure)?.candidate.clone()))
+        .collect()
+}
