@@ -16,12 +16,8 @@ use crate::measure::worker::allowed_cpus;
 use crate::measure::{Worker, WorkerError, WorkerSpec};
 use crate::space::Candidate;
 
-/// Time that a worker has to load and check an artifact.
-const CHECK_LIMIT: Duration = Duration::from_mins(1);
-
-/// Time that a profile or a comparison should take, and the most that it may.
+/// Time that a profile should take.
 const PROFILE_TIME: Duration = Duration::from_millis(300);
-const PROFILE_LIMIT: Duration = Duration::from_mins(1);
 
 /// Samples that a profile has at least and at most.
 const REPEATS: std::ops::RangeInclusive<u32> = 12..=120;
@@ -43,6 +39,8 @@ pub(super) struct Bench {
     prepared: Arc<dyn Prepared>,
     reference: PathBuf,
     jobs: usize,
+    /// Time that a worker has for one request.
+    limit: Duration,
 }
 
 /// What an artifact did on the device.
@@ -97,6 +95,7 @@ impl Bench {
             prepared,
             reference: reference.to_owned(),
             jobs: request.jobs.max(1),
+            limit: request.trial_limit,
         }
     }
 
@@ -141,20 +140,18 @@ impl Bench {
         give_up_ns: Option<u64>,
     ) -> Result<Trial, WorkerError> {
         let started = Instant::now();
-        let reference = self.reference.clone();
+        let (reference, limit) = (self.reference.clone(), self.limit);
         let worker = self.worker()?;
-        worker.load(0, artifact.clone(), CHECK_LIMIT).await?;
-        let verified = worker.verify(0, reference, CHECK_LIMIT).await?;
+        worker.load(0, artifact.clone(), limit).await?;
+        let verified = worker.verify(0, reference, limit).await?;
         let expected = if let Some(ns) = expected_ns {
             ns
         } else {
-            let probe = worker.profile(0, 1, 3, None, PROFILE_LIMIT).await?;
+            let probe = worker.profile(0, 1, 3, None, limit).await?;
             probe.run_ns.iter().copied().min().unwrap_or(1) as f64
         };
         let repeats = within(PROFILE_TIME, expected, REPEATS);
-        let profile = worker
-            .profile(0, 3, repeats, give_up_ns, PROFILE_LIMIT)
-            .await?;
+        let profile = worker.profile(0, 3, repeats, give_up_ns, limit).await?;
         let measure_ns = started.elapsed().as_nanos() as u64;
         Ok(Trial {
             verified,
@@ -168,10 +165,10 @@ impl Bench {
     /// # Errors
     /// [`WorkerError`] says how the trial ended instead.
     pub(super) async fn check(&mut self, artifact: &Artifact) -> Result<Trial, WorkerError> {
-        let reference = self.reference.clone();
+        let (reference, limit) = (self.reference.clone(), self.limit);
         let worker = self.worker()?;
-        worker.load(0, artifact.clone(), CHECK_LIMIT).await?;
-        let verified = worker.verify(0, reference, CHECK_LIMIT).await?;
+        worker.load(0, artifact.clone(), limit).await?;
+        let verified = worker.verify(0, reference, limit).await?;
         Ok(Trial {
             verified,
             ..Trial::whole(0.0)
@@ -188,13 +185,14 @@ impl Bench {
         artifact: &Artifact,
         run_ns: f64,
     ) -> Result<f64, WorkerError> {
+        let limit = self.limit;
         let is_loaded = self.glanced.as_ref() == Some(&artifact.digest) && self.worker.is_some();
         let worker = self.worker()?;
         if !is_loaded {
-            worker.load(1, artifact.clone(), CHECK_LIMIT).await?;
+            worker.load(1, artifact.clone(), limit).await?;
         }
         let repeats = within(GLANCE_TIME, run_ns, GLANCES);
-        let profile = worker.profile(1, 2, repeats, None, PROFILE_LIMIT).await?;
+        let profile = worker.profile(1, 2, repeats, None, limit).await?;
         self.glanced = Some(artifact.digest);
         let latency = Latency::of(&profile.run_ns);
         Ok(latency.map_or(run_ns, |latency| latency.p25_ns))
@@ -210,19 +208,25 @@ impl Bench {
         expected_ns: f64,
         seed: u64,
     ) -> Result<Vec<Vec<u64>>, WorkerError> {
-        let reference = self.reference.clone();
+        let (reference, limit) = (self.reference.clone(), self.limit);
         self.glanced = None;
         let worker = self.worker()?;
         let slots: Vec<u32> = (0..artifacts.len() as u32).collect();
         for (slot, artifact) in slots.iter().zip(artifacts) {
-            worker.load(*slot, (*artifact).clone(), CHECK_LIMIT).await?;
-            worker.verify(*slot, reference.clone(), CHECK_LIMIT).await?;
+            worker.load(*slot, (*artifact).clone(), limit).await?;
+            worker.verify(*slot, reference.clone(), limit).await?;
         }
         let rounds = within(COMPARE_TIME, expected_ns * artifacts.len() as f64, ROUNDS);
         let mut samples = vec![Vec::new(); artifacts.len()];
         for block in 0..2 {
-            let limit = PROFILE_LIMIT * 2;
-            let taken = worker.compare(slots.clone(), 3, rounds.div_ceil(2), seed + block, limit);
+            let n_rounds = rounds.div_ceil(2);
+            let taken = worker.compare(
+                slots.clone(),
+                3,
+                n_rounds,
+                seed.wrapping_add(block),
+                limit * 2,
+            );
             for (all, new) in samples.iter_mut().zip(taken.await?) {
                 all.extend(new);
             }

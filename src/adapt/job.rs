@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Error, Request};
+use super::{Error, OpenBackend, Request};
 use crate::backend::native::{Native, NativeOptions};
-use crate::backend::{Backend, Prepared};
+use crate::backend::{Backend, BackendError, Prepared};
 use crate::config::Model;
 use crate::device::Target;
 use crate::digest::{Digest, Encoder};
@@ -112,6 +112,7 @@ impl<'a> Job<'a> {
         model: &'a Model,
         target: &'a Target,
         source: &'a Source,
+        open_backend: &OpenBackend<'_>,
     ) -> Result<Self, Error> {
         if target.threads != 1 {
             return Err(Error::Target {
@@ -124,16 +125,7 @@ impl<'a> Job<'a> {
             target: target.name.clone(),
             source,
         };
-        let native = Native::open(&NativeOptions {
-            isa: target.profile.isa,
-            rustc: request.rustc.clone(),
-            dir: request.scratch.join("native"),
-            opt_level: OPT_LEVEL,
-            timeout: COMPILE_TIMEOUT,
-            templates: BTreeMap::new(),
-        })
-        .map_err(failed)?;
-        let backend: Arc<dyn Backend> = Arc::new(native);
+        let backend = open_backend(request, target).map_err(failed)?;
         let prepared = backend
             .prepare(source.graph(), &source.partition)
             .map_err(failed)?;
@@ -222,6 +214,22 @@ impl<'a> Job<'a> {
         let dir: &Path = &request.scratch;
         dir.join("models").join(self.source.whole.content.short())
     }
+}
+
+/// Opens the native backend for a target.
+///
+/// # Errors
+/// [`BackendError`] if there is no compiler or its directory cannot be used.
+pub fn open_native(request: &Request, target: &Target) -> Result<Arc<dyn Backend>, BackendError> {
+    let native = Native::open(&NativeOptions {
+        isa: target.profile.isa,
+        rustc: request.rustc.clone(),
+        dir: request.scratch.join("native"),
+        opt_level: OPT_LEVEL,
+        timeout: COMPILE_TIMEOUT,
+        templates: BTreeMap::new(),
+    })?;
+    Ok(Arc::new(native))
 }
 
 fn key(backend: &dyn Backend, target: &Target, structure: Digest) -> TaskKey {

@@ -17,5 +17,6 @@ mod session;
 
 pub use cancel::{Cancellation, Canceller};
 pub use error::Error;
-pub use request::Request;
-pub use run::{Summary, run};
+pub use job::open_native;
+pub use request::{Request, TRIAL_LIMIT};
+pub use run::{OpenBackend, Summary, run, run_with};

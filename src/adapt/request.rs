@@ -1,11 +1,15 @@
 //! What an adaptation is asked to do.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use super::Cancellation;
 use crate::config::{Model, SearchSettings};
 use crate::device::Target;
 use crate::measure::WorkerSpec;
+
+/// What a worker needs at most for one request, by far, on the largest models.
+pub const TRIAL_LIMIT: Duration = Duration::from_mins(1);
 
 /// Everything that an adaptation needs from its surroundings, resolved: it reads no environment
 /// and looks up no configuration.
@@ -34,6 +38,8 @@ pub struct Request {
     pub is_dry_run: bool,
     /// How to start a worker process.
     pub worker: WorkerSpec,
+    /// Longest time that a worker may take over one request, such as timing an artifact.
+    pub trial_limit: Duration,
     /// The compiler.
     pub rustc: PathBuf,
     /// Says when to stop.

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use super::bench::Bench;
 use super::finals::decide;
-use super::job::{Job, Source};
+use super::job::{Job, Source, open_native};
 use super::ledger::TOLERANCE;
 use super::locked::{all_locked, deployment, locked_choices, read_lock};
 use super::search::{Search, wrong_step};
 use super::session::Session;
 use super::{Error, Request};
+use crate::backend::{Backend, BackendError};
 use crate::device::Target;
 use crate::digest::Digest;
 use crate::event::{Event, Reporter};
@@ -46,7 +47,11 @@ struct Settled {
     latency_ns: f64,
 }
 
-/// Adapts the models of a request to its targets.
+/// Opens the backend of a target.
+pub type OpenBackend<'a> =
+    dyn Fn(&Request, &Target) -> Result<Arc<dyn Backend>, BackendError> + Send + Sync + 'a;
+
+/// Adapts the models of a request to its targets, with the native backend.
 ///
 /// Each deployment is written to the lockfile as soon as it is decided, and each label to the
 /// store as soon as it is measured: a run that is killed loses nothing that it has learnt.
@@ -54,6 +59,18 @@ struct Settled {
 /// # Errors
 /// [`Error`]; the deployments decided before it are locked.
 pub async fn run(request: &Request, reporter: &dyn Reporter) -> Result<Summary, Error> {
+    run_with(request, reporter, &open_native).await
+}
+
+/// As [`run`], with the backends that `open_backend` gives.
+///
+/// # Errors
+/// As [`run`].
+pub async fn run_with(
+    request: &Request,
+    reporter: &dyn Reporter,
+    open_backend: &OpenBackend<'_>,
+) -> Result<Summary, Error> {
     fsx::create_dir_all(&request.scratch)?;
     let _workspace = lock_workspace(request, reporter)?;
     let mut summary = Summary::default();
@@ -66,7 +83,7 @@ pub async fn run(request: &Request, reporter: &dyn Reporter) -> Result<Summary, 
                 summary.interrupted = true;
                 return Ok(summary);
             }
-            let job = Job::new(request, model, target, &source)?;
+            let job = Job::new(request, model, target, &source, open_backend)?;
             let key = DeploymentKey {
                 model: model.name.clone(),
                 target: target.name.clone(),
