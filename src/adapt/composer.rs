@@ -24,14 +24,10 @@ pub(super) struct Composed {
     pub(super) cost_ns: f64,
 }
 
-/// Returns the `k` deployments that should be fastest, best first. `fallback` has a candidate for
-/// subgraphs of which nothing is known.
-pub(super) fn best(
-    job: &Job<'_>,
-    session: &Session,
-    fallback: &[Candidate],
-    k: usize,
-) -> Vec<Composed> {
+/// Returns the `k` deployments that should be fastest, best first. Subgraphs of which nothing is
+/// known have what is locked for them, or the default.
+pub(super) fn best(job: &Job<'_>, session: &Session, k: usize) -> Vec<Composed> {
+    let fallback = session.fallback(job);
     let mut options: Vec<Vec<Candidate>> = Vec::new();
     let mut problem = Problem::default();
     for (subgraph, &task) in job.task_of.iter().enumerate() {
@@ -101,6 +97,19 @@ fn choices(
             outputs: port(&to),
         });
     }
+    if let Some((locked, estimate)) = unmeasured(session, task) {
+        // What was chosen elsewhere or before the labels were lost is taken to be as fast as the
+        // best, so that it is measured before it is given up.
+        let best_ns = choices.iter().map(|choice| choice.cost_ns);
+        let [from, to] =
+            layouts(&locked.mapping).unwrap_or_else(|| ["flat".to_owned(), "flat".to_owned()]);
+        choices.push(Choice {
+            cost_ns: best_ns.fold(estimate, f64::min),
+            inputs: port(&from),
+            outputs: port(&to),
+        });
+        candidates.push(locked.clone());
+    }
     if choices.is_empty() {
         let layouts = layouts(&fallback.mapping);
         let [from, to] = layouts.unwrap_or_else(|| ["flat".to_owned(), "flat".to_owned()]);
@@ -112,6 +121,14 @@ fn choices(
         });
     }
     (candidates, choices)
+}
+
+/// Returns what is locked for a task and has not been measured, with what it should take.
+fn unmeasured(session: &Session, task: usize) -> Option<(&Candidate, f64)> {
+    let locked = session.locked[task].as_ref()?;
+    let search = session.searches[task].as_ref()?;
+    let estimate = search.estimate(&locked.mapping)?;
+    (estimate.n_samples == 0).then_some((locked, estimate.ns))
 }
 
 /// Returns the values between subgraphs with what converting them takes.

@@ -68,7 +68,7 @@ pub(super) async fn decide(
         } else {
             K
         };
-        let composed = composer::best(search.job, &search.session, &defaults, k);
+        let composed = composer::best(search.job, &search.session, k);
         let known = |candidates: &Vec<Candidate>| {
             *candidates == defaults
                 || field

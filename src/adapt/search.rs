@@ -131,14 +131,11 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Returns the deployment that should be fastest, or the default.
+    /// Returns the deployment that should be fastest, or else what is locked or the default.
     pub(super) fn best_known(&self) -> Composed {
-        let defaults = self.job.defaults();
-        let best = composer::best(self.job, &self.session, &defaults, 1)
-            .into_iter()
-            .next();
-        best.unwrap_or(Composed {
-            candidates: defaults,
+        let best = composer::best(self.job, &self.session, 1).pop();
+        best.unwrap_or_else(|| Composed {
+            candidates: self.session.fallback(self.job),
             cost_ns: 0.0,
         })
     }

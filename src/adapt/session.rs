@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::job::Job;
+use super::job::{Job, Task};
 use crate::digest::Digest;
 use crate::label::{Evaluation, Label, Outcome, Purpose, quantile};
 use crate::search::{Budget, Observation, TaskSearch, TaskState};
@@ -17,6 +17,8 @@ pub(super) struct Session {
     pub(super) searches: Vec<Option<TaskSearch>>,
     /// By task: whether it is searched; else it rides along with what is locked.
     pub(super) is_open: Vec<bool>,
+    /// By task: what is locked for it.
+    pub(super) locked: Vec<Option<Candidate>>,
     /// By task: evaluations since it last tried something new.
     pub(super) n_idle: Vec<u32>,
     /// Samples of side tasks such as conversions, nanoseconds, by what they are.
@@ -68,9 +70,11 @@ impl Session {
             searches.push(search);
         }
         let n_tasks = job.tasks.len();
+        let choice = |task: &Task| Some(locked.get(&task.key.structure)?.candidate.clone());
         Self {
             searches,
             is_open,
+            locked: job.tasks.iter().map(choice).collect(),
             n_idle: vec![0; n_tasks],
             side_ns: BTreeMap::new(),
             proven: vec![BTreeSet::new(); n_tasks],
@@ -156,5 +160,17 @@ impl Session {
                 }
             })
             .collect()
+    }
+
+    /// Returns a candidate for each subgraph of which nothing is known: what is locked, or the
+    /// default.
+    pub(super) fn fallback(&self, job: &Job<'_>) -> Vec<Candidate> {
+        let mut candidates = job.defaults();
+        for (candidate, &task) in candidates.iter_mut().zip(&job.task_of) {
+            if let Some(locked) = &self.locked[task] {
+                candidate.clone_from(locked);
+            }
+        }
+        candidates
     }
 }
