@@ -28,11 +28,15 @@ impl Search<'_> {
         let mut split = Vec::new();
         for (proposal, artifact) in self.build_repaired(batch).await? {
             if self.session.evaluated.contains(&artifact.digest) {
-                self.release([proposal]);
+                // Other mappings, the same code: held, or they would be proposed again at once.
                 self.bench.discard(&artifact);
                 continue;
             }
-            let Some(reservation) = self.session.budget.reserve() else {
+            let reservation = match self.request.cancellation.is_cancelled() {
+                true => None,
+                false => self.session.budget.reserve(),
+            };
+            let Some(reservation) = reservation else {
                 self.release([proposal]);
                 self.bench.discard(&artifact);
                 continue;
@@ -93,6 +97,7 @@ impl Search<'_> {
     /// one to blame.
     async fn repair(&mut self, proposal: &mut Proposal, failure: &Failure) -> Result<bool, Error> {
         let Some(subgraph) = failure.subgraph else {
+            self.warn(failure);
             return Ok(false);
         };
         let label = ledger::failure(self.job, subgraph, &proposal.candidates[subgraph], failure);
@@ -109,6 +114,17 @@ impl Search<'_> {
         proposal.candidates[subgraph] = default;
         proposal.new.retain(|&new| new != subgraph);
         Ok(!is_default)
+    }
+
+    /// Says once that deployments cannot be built for which no candidate is to blame.
+    fn warn(&mut self, failure: &Failure) {
+        if !std::mem::replace(&mut self.has_warned, true) {
+            self.reporter.report(&Event::Warning {
+                code: "not-built",
+                subject: &self.job.model.name,
+                detail: &failure.message,
+            });
+        }
     }
 
     /// Finds out which candidate ended the worker: the only suspect, or one of two halves.

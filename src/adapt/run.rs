@@ -171,6 +171,7 @@ async fn adapt(
         bench,
         session,
         baseline: None,
+        has_warned: false,
     };
     if let (Some(old), [Finding::Weights]) = (&old, findings)
         && let Some(settled) = recheck(&mut search, old).await?

@@ -39,6 +39,8 @@ pub(super) struct Search<'a> {
     pub(super) session: Session,
     /// The untuned default: built, and measured in this session.
     pub(super) baseline: Option<Baseline>,
+    /// Whether the user knows that there are deployments that cannot be built.
+    pub(super) has_warned: bool,
 }
 
 /// The untuned default.
@@ -69,6 +71,10 @@ impl Search<'_> {
             return Err(self.no_default(&format!("step `{step}` gives wrong numbers")));
         }
         let first_ns = p25(&trial);
+        self.baseline = Some(Baseline {
+            artifact: artifact.clone(),
+            first_ns,
+        });
         if !self.session.evaluated.contains(&artifact.digest)
             && let Some(reservation) = self.session.budget.reserve()
         {
@@ -76,7 +82,6 @@ impl Search<'_> {
             self.record(&defaults, &artifact, &trial, Purpose::Screening, 1.0)
                 .await?;
         }
-        self.baseline = Some(Baseline { artifact, first_ns });
         Ok(())
     }
 
@@ -90,6 +95,7 @@ impl Search<'_> {
         let mut incumbent = self.best_known();
         let mut round = self.session.budget.n_spent();
         let reserve = self.request.search.max_evaluations.div_ceil(20).clamp(1, 8);
+        let mut n_fruitless = 0;
         while self.session.is_open.contains(&true)
             && self.session.budget.n_left() > reserve
             && !self.request.cancellation.is_cancelled()
@@ -115,9 +121,17 @@ impl Search<'_> {
                 ));
                 round += 1;
             }
-            let batch: Vec<Proposal> = queue.drain(..).collect();
+            let batch: Vec<Proposal> = queue.drain(..room.min(queue.len())).collect();
+            let n_spent = self.session.budget.n_spent();
             let split = self.evaluate(batch, Purpose::Screening).await?;
             queue.extend(split);
+            n_fruitless = match self.session.budget.n_spent() - n_spent {
+                0 => n_fruitless + 1,
+                _ => 0,
+            };
+            if n_fruitless >= PATIENCE {
+                break;
+            }
             incumbent = self.best_known();
             let states = self.session.states(self.job);
             if stop
