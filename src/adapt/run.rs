@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::bench::Bench;
 use super::finals::decide;
@@ -15,12 +16,18 @@ use crate::backend::{Backend, BackendError};
 use crate::device::Target;
 use crate::digest::Digest;
 use crate::event::{Event, Reporter};
-use crate::fsx::{self, FileLock};
+use crate::fsx::{self, Attempt, FileLock};
 use crate::lock::{Deployment, DeploymentKey, Figure, Finding, Lockfile, encode};
 use crate::measure::Device;
 use crate::onnx::{Reference, random_inputs, write_tensors};
 use crate::space::Candidate;
 use crate::store::{LabelStore, Sqlite};
+
+/// What others are told that they wait for.
+const COMMAND: &str = "cargo metainfer adapt";
+
+/// How often a lock that another process holds is asked for.
+const POLL: Duration = Duration::from_millis(50);
 
 /// Change of a figure that is taken for noise.
 const NOISE: f64 = 0.05;
@@ -72,8 +79,11 @@ pub async fn run_with(
     open_backend: &OpenBackend<'_>,
 ) -> Result<Summary, Error> {
     fsx::create_dir_all(&request.scratch)?;
-    let _workspace = lock_workspace(request, reporter)?;
     let mut summary = Summary::default();
+    let Some(_workspace) = lock_workspace(request, reporter).await? else {
+        summary.interrupted = true;
+        return Ok(summary);
+    };
     let mut lockfile = read_lock(&request.lockfile())?;
     let mut store: Option<Arc<dyn LabelStore>> = None;
     for model in &request.models {
@@ -115,7 +125,10 @@ pub async fn run_with(
                         Some(store) => Arc::clone(store),
                         None => Arc::clone(store.insert(open_store(&request.home)?)),
                     };
-                    let _device = hold_device(request, reporter, target).await?;
+                    let Some(_device) = hold_device(request, reporter, target).await? else {
+                        summary.interrupted = true;
+                        return Ok(summary);
+                    };
                     adapt(request, reporter, &job, store, &lockfile, old, &findings).await?
                 }
             };
@@ -288,30 +301,48 @@ fn open_store(home: &Path) -> Result<Arc<dyn LabelStore>, Error> {
     Ok(Arc::new(Sqlite::open(&home.join("labels.sqlite"))?))
 }
 
-fn lock_workspace(request: &Request, reporter: &dyn Reporter) -> Result<FileLock, Error> {
+/// Returns the workspace's lock, or `None` if the run is cancelled while it waits.
+async fn lock_workspace(
+    request: &Request,
+    reporter: &dyn Reporter,
+) -> Result<Option<FileLock>, Error> {
     let path = request.scratch.join("adapt.lock");
-    let lock = FileLock::lock(&path, "cargo metainfer adapt", |holder| {
-        let holder = holder.map(ToString::to_string);
-        reporter.report(&Event::LockAwaited {
-            path: &path.to_string_lossy(),
-            holder: holder.as_deref(),
-        });
-    })?;
-    Ok(lock)
+    let mut is_told = false;
+    loop {
+        match FileLock::try_lock(&path, COMMAND)? {
+            Attempt::Locked(lock) => return Ok(Some(lock)),
+            Attempt::Held(holder) if !is_told => {
+                let holder = holder.map(|holder| holder.to_string());
+                reporter.report(&Event::LockAwaited {
+                    path: &path.to_string_lossy(),
+                    holder: holder.as_deref(),
+                });
+                is_told = true;
+            }
+            Attempt::Held(_) => {}
+        }
+        tokio::select! {
+            () = request.cancellation.cancelled() => return Ok(None),
+            () = tokio::time::sleep(POLL) => {}
+        }
+    }
 }
 
+/// Returns the device, or `None` if the run is cancelled while it waits.
 async fn hold_device(
     request: &Request,
     reporter: &dyn Reporter,
     target: &Target,
-) -> Result<Device, Error> {
-    let command = "cargo metainfer adapt";
-    let device = Device::hold(&request.home, command, |holder| {
+) -> Result<Option<Device>, Error> {
+    let device = Device::hold(&request.home, COMMAND, |holder| {
         let holder = holder.map(ToString::to_string);
         reporter.report(&Event::LockAwaited {
             path: &target.name,
             holder: holder.as_deref(),
         });
     });
-    Ok(device.await?)
+    tokio::select! {
+        device = device => Ok(Some(device?)),
+        () = request.cancellation.cancelled() => Ok(None),
+    }
 }
