@@ -32,9 +32,10 @@ impl Search<'_> {
                 self.bench.discard(&artifact);
                 continue;
             }
-            let reservation = match self.request.cancellation.is_cancelled() {
-                true => None,
-                false => self.session.budget.reserve(),
+            let reservation = if self.request.cancellation.is_cancelled() {
+                None
+            } else {
+                self.session.budget.reserve()
             };
             let Some(reservation) = reservation else {
                 self.release([proposal]);
@@ -136,7 +137,15 @@ impl Search<'_> {
     ) -> Result<Vec<Proposal>, Error> {
         self.bench.reset();
         let outcome = error.outcome();
-        let evaluation = ledger::evaluation(self.job, artifact, Purpose::Screening, Err(error), 0);
+        let time_ms = self.session.stamp(ledger::now_ms());
+        let evaluation = ledger::evaluation(
+            self.job,
+            artifact,
+            Purpose::Screening,
+            Err(error),
+            0,
+            time_ms,
+        );
         let mut labels = Vec::new();
         let mut split = Vec::new();
         let is_suspect = |&subgraph: &usize| {
@@ -199,8 +208,15 @@ impl Search<'_> {
         drift: f64,
     ) -> Result<(), Error> {
         let labels = ledger::labels(self.job, candidates, artifact, trial);
-        let mut evaluation =
-            ledger::evaluation(self.job, artifact, purpose, Ok(trial), labels.len());
+        let time_ms = self.session.stamp(ledger::now_ms());
+        let mut evaluation = ledger::evaluation(
+            self.job,
+            artifact,
+            purpose,
+            Ok(trial),
+            labels.len(),
+            time_ms,
+        );
         let baseline = self
             .baseline
             .as_ref()

@@ -4,11 +4,12 @@
 use super::Error;
 use super::bench::Trial;
 use super::composer::{self, Composed};
+use super::job::Job;
 use super::ledger;
-use super::search::{Search, p25, wrong_step};
+use super::search::{Baseline, Search, p25, wrong_step};
 use crate::backend::Artifact;
 use crate::event::Event;
-use crate::label::{Latency, Outcome, Purpose};
+use crate::label::{Evaluation, Latency, Outcome, Purpose};
 use crate::measure::stats::compare;
 use crate::search::{Rival, elect};
 use crate::space::Candidate;
@@ -45,6 +46,9 @@ pub(super) struct Decision {
     pub(super) baseline_ns: f64,
     /// Relative distance of the outputs to the reference.
     pub(super) divergence: f64,
+    /// Says that it was made: what comes after it belongs to another adaptation. To be recorded
+    /// once the decision is locked.
+    pub(super) confirmation: Evaluation,
 }
 
 /// Measures compositions whole and decides. `locked` is what is locked for this very structure, if
@@ -59,7 +63,7 @@ pub(super) async fn decide(
     let defaults = search.job.defaults();
     let mut field: Vec<Finalist> = Vec::new();
     let incumbent = match locked.filter(|locked| *locked != defaults) {
-        Some(locked) => enter(search, locked).await?,
+        Some(locked) => enter(search, locked, true).await?,
         None => None,
     };
     for round in 0..ROUNDS {
@@ -84,71 +88,80 @@ pub(super) async fn decide(
             break;
         }
         for composed in fresh {
-            if let Some(finalist) = enter(search, composed.candidates).await? {
+            if let Some(finalist) = enter(search, composed.candidates, false).await? {
                 field.push(finalist);
             }
         }
     }
     field.sort_by(|lhs, rhs| lhs.run_ns.total_cmp(&rhs.run_ns));
-    field.truncate(FINALISTS);
-    let decision = vote(search, incumbent, field).await?;
-    Ok(decision)
+    for loser in field.drain(FINALISTS.min(field.len())..) {
+        search.bench.discard(&loser.artifact);
+    }
+    vote(search, incumbent, field).await
 }
 
 /// Builds a deployment and runs it; `None` if it does not build, crashes, gives wrong numbers, or
-/// if the budget is spent.
+/// if the budget is spent. The incumbent is measured all the same, as the default is.
 async fn enter(
     search: &mut Search<'_>,
     candidates: Vec<Candidate>,
+    is_incumbent: bool,
 ) -> Result<Option<Finalist>, Error> {
     let Some(Ok(artifact)) = search.build(std::slice::from_ref(&candidates)).await?.pop() else {
         return Ok(None);
     };
     let is_new = !search.session.evaluated.contains(&artifact.digest);
-    let reservation = if is_new {
-        match search.session.budget.reserve() {
-            Some(reservation) => Some(reservation),
-            None => return Ok(None),
-        }
-    } else {
-        None
-    };
+    let reservation = is_new.then(|| search.session.budget.reserve()).flatten();
+    if is_new && reservation.is_none() && !is_incumbent {
+        search.bench.discard(&artifact);
+        return Ok(None);
+    }
     let expected = search.baseline.as_ref().map(|baseline| baseline.first_ns);
-    let trial: Trial = match search.bench.run(&artifact, expected, None).await {
-        Ok(trial) => trial,
-        Err(error) => {
-            search.bench.reset();
-            if let Some(reservation) = reservation {
-                search.session.budget.spend(reservation);
-                let evaluation =
-                    ledger::evaluation(search.job, &artifact, Purpose::Final, Err(&error), 0);
-                search
-                    .store
-                    .record(Batch::of(evaluation, Vec::new()))
-                    .await?;
-            }
-            return Ok(None);
-        }
-    };
+    let trial = search.bench.run(&artifact, expected, None).await;
     if let Some(reservation) = reservation {
         search.session.budget.spend(reservation);
-        search
-            .record(&candidates, &artifact, &trial, Purpose::Final, 1.0)
-            .await?;
+        search.session.evaluated.insert(artifact.digest);
+        match &trial {
+            Ok(trial) => {
+                let purpose = Purpose::Final;
+                search
+                    .record(&candidates, &artifact, trial, purpose, 1.0)
+                    .await?;
+            }
+            Err(error) => {
+                let time_ms = search.session.stamp(ledger::now_ms());
+                let (job, failed) = (search.job, Err(error));
+                let evaluation =
+                    ledger::evaluation(job, &artifact, Purpose::Final, failed, 0, time_ms);
+                let batch = Batch::of(evaluation, Vec::new());
+                search.store.record(batch).await?;
+            }
+        }
     }
-    if wrong_step(&artifact, &trial).is_some() {
+    if trial.is_err() {
+        search.bench.reset();
+    }
+    let right = trial.ok().filter(|trial| is_right(&artifact, trial));
+    let Some(trial) = right else {
+        search.bench.discard(&artifact);
         return Ok(None);
-    }
-    let divergence = trial.verified.run.relative_l2.unwrap_or(f64::INFINITY);
-    if divergence > ledger::TOLERANCE {
-        return Ok(None);
-    }
+    };
     Ok(Some(Finalist {
         candidates,
         run_ns: p25(&trial),
         artifact,
-        divergence,
+        divergence: divergence(&trial),
     }))
+}
+
+/// Returns the relative distance of the outputs to the reference.
+fn divergence(trial: &Trial) -> f64 {
+    trial.verified.run.relative_l2.unwrap_or(f64::INFINITY)
+}
+
+/// Returns whether the numbers of each step and of the whole are those of the reference.
+pub(super) fn is_right(artifact: &Artifact, trial: &Trial) -> bool {
+    wrong_step(artifact, trial).is_none() && divergence(trial) <= ledger::TOLERANCE
 }
 
 /// Compares the default, the incumbent and the finalists in turn, and elects one.
@@ -157,25 +170,29 @@ async fn vote(
     incumbent: Option<Finalist>,
     field: Vec<Finalist>,
 ) -> Result<Decision, Error> {
-    let Some(baseline) = &search.baseline else {
+    let Some(Baseline { artifact, first_ns }) = &search.baseline else {
         return Err(Error::Panicked);
     };
-    let default = baseline.artifact.clone();
-    let rivals: Vec<&Finalist> = incumbent.iter().chain(&field).collect();
-    let mut artifacts = vec![&default];
-    artifacts.extend(rivals.iter().map(|finalist| &finalist.artifact));
+    let (default, first_ns) = (artifact.clone(), *first_ns);
     let seed = search.request.search.seed;
-    let samples = match search
-        .bench
-        .compare(&artifacts, baseline.first_ns, seed)
-        .await
-    {
-        Ok(samples) => samples,
-        Err(error) => return Err(Error::Worker(error)),
+    let mut rivals: Vec<&Finalist> = incumbent.iter().chain(&field).collect();
+    let (artifacts, samples) = loop {
+        let mut artifacts = vec![&default];
+        artifacts.extend(rivals.iter().map(|finalist| &finalist.artifact));
+        match search.bench.compare(&artifacts, first_ns, seed).await {
+            Ok(samples) => break (artifacts, samples),
+            // One of them must be to blame, though each of them ran before: the slowest goes.
+            Err(error) => {
+                search.bench.reset();
+                if rivals.pop().is_none() {
+                    return Err(Error::Worker(error));
+                }
+            }
+        }
     };
     let latency = |idx: usize| Latency::of(&samples[idx]).map_or(f64::INFINITY, |l| l.p25_ns);
     // The incumbent is what is locked, or else the default; all others challenge it.
-    let champion = usize::from(incumbent.is_some());
+    let champion = usize::from(incumbent.is_some() && !rivals.is_empty());
     let challengers: Vec<usize> = (0..samples.len()).filter(|&idx| idx != champion).collect();
     let rated: Vec<Rival> = challengers
         .iter()
@@ -203,49 +220,41 @@ async fn vote(
             });
         }
     }
-    let baseline_ns = latency(0);
-    let decision = if winner == 0 {
-        Decision {
-            candidates: search.job.defaults(),
-            latency_ns: baseline_ns,
-            baseline_ns,
-            divergence: default_divergence(search, &default).await?,
-        }
+    let (baseline_ns, latency_ns) = (latency(0), latency(winner));
+    let (candidates, divergence) = if winner == 0 {
+        let divergence = default_divergence(search, &default).await?;
+        (search.job.defaults(), divergence)
     } else {
         let finalist = rivals[winner - 1];
-        Decision {
-            candidates: finalist.candidates.clone(),
-            latency_ns: latency(winner),
-            baseline_ns,
-            divergence: finalist.divergence,
-        }
+        (finalist.candidates.clone(), finalist.divergence)
     };
-    confirm(search, artifacts[winner], &decision).await?;
-    for finalist in rivals {
-        search.bench.discard(&finalist.artifact);
+    let time_ms = search.session.stamp(ledger::now_ms());
+    let confirmation = confirmation(search.job, artifacts[winner], latency_ns, time_ms);
+    for artifact in artifacts {
+        search.bench.discard(artifact);
     }
-    Ok(decision)
+    Ok(Decision {
+        candidates,
+        latency_ns,
+        baseline_ns,
+        divergence,
+        confirmation: Evaluation {
+            ratio_to_baseline: Some(latency_ns / baseline_ns),
+            ..confirmation
+        },
+    })
 }
 
-/// Records the decision: what comes after it belongs to another adaptation.
-async fn confirm(
-    search: &Search<'_>,
-    artifact: &Artifact,
-    decision: &Decision,
-) -> Result<(), Error> {
-    let trial = Trial::whole(decision.latency_ns);
-    let mut evaluation = ledger::evaluation(search.job, artifact, Purpose::Confirm, Ok(&trial), 0);
-    evaluation.outcome = Outcome::Ok;
-    evaluation.run_p25_ns = Some(decision.latency_ns);
-    evaluation.ratio_to_baseline = Some(decision.latency_ns / decision.baseline_ns);
-    search
-        .store
-        .record(Batch::of(evaluation, Vec::new()))
-        .await?;
-    Ok(())
+fn confirmation(job: &Job<'_>, artifact: &Artifact, latency_ns: f64, time_ms: u64) -> Evaluation {
+    let trial = Trial::whole(latency_ns);
+    Evaluation {
+        outcome: Outcome::Ok,
+        run_p25_ns: Some(latency_ns),
+        ..ledger::evaluation(job, artifact, Purpose::Confirm, Ok(&trial), 0, time_ms)
+    }
 }
 
 async fn default_divergence(search: &mut Search<'_>, artifact: &Artifact) -> Result<f64, Error> {
     let trial = search.bench.run(artifact, None, None).await?;
-    Ok(trial.verified.run.relative_l2.unwrap_or(f64::INFINITY))
+    Ok(divergence(&trial))
 }

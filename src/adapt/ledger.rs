@@ -93,13 +93,14 @@ pub(super) fn failure(
     }
 }
 
-/// Returns the evaluation that a trial was.
+/// Returns the evaluation that a trial was, which ended at `time_ms`.
 pub(super) fn evaluation(
     job: &Job<'_>,
     artifact: &Artifact,
     purpose: Purpose,
     trial: Result<&Trial, &WorkerError>,
     n_labels: usize,
+    time_ms: u64,
 ) -> Evaluation {
     let (outcome, message, run_p25_ns, measure_ns) = match trial {
         Ok(trial) => {
@@ -136,7 +137,7 @@ pub(super) fn evaluation(
             compile_ns: artifact.compile_ns,
             measure_ns,
         },
-        time_ms: now_ms(),
+        time_ms,
     }
 }
 
@@ -203,7 +204,7 @@ fn provenance(job: &Job<'_>, artifact: Option<&Artifact>) -> Provenance {
 }
 
 /// Returns milliseconds since the Unix epoch; a clock before it counts as the epoch.
-fn now_ms() -> u64 {
+pub(super) fn now_ms() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.map_or(0, |now| now.as_millis() as u64)
 }

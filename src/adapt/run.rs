@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::bench::Bench;
-use super::finals::decide;
+use super::finals::{decide, is_right};
 use super::job::{Job, Source, open_native};
-use super::ledger::TOLERANCE;
 use super::locked::{all_locked, deployment, locked_choices, read_lock};
-use super::search::{Search, wrong_step};
+use super::search::Search;
 use super::session::Session;
 use super::{Error, Request};
 use crate::backend::{Backend, BackendError};
@@ -17,11 +16,12 @@ use crate::device::Target;
 use crate::digest::Digest;
 use crate::event::{Event, Reporter};
 use crate::fsx::{self, Attempt, FileLock};
+use crate::label::Evaluation;
 use crate::lock::{Deployment, DeploymentKey, Figure, Finding, Lockfile, encode};
 use crate::measure::Device;
 use crate::onnx::{Reference, random_inputs, write_tensors};
 use crate::space::Candidate;
-use crate::store::{LabelStore, Sqlite};
+use crate::store::{Batch, LabelStore, Sqlite};
 
 /// What others are told that they wait for.
 const COMMAND: &str = "cargo metainfer adapt";
@@ -52,6 +52,8 @@ struct Settled {
     n_reused_labels: usize,
     baseline_ns: f64,
     latency_ns: f64,
+    /// To be recorded once the deployment is locked.
+    confirmation: Option<Evaluation>,
 }
 
 /// Opens the backend of a target.
@@ -137,6 +139,11 @@ pub async fn run_with(
                 lockfile.deployments.insert(key, settled.deployment.clone());
                 fsx::replace_if_changed(&request.lockfile(), encode(&lockfile)?.as_bytes())?;
             }
+            // Not earlier: a run that is killed before goes on with the same budget. Nor after an
+            // interrupt, which is no end either.
+            if let (Some(confirmation), Some(store)) = (settled.confirmation, &store) {
+                store.record(Batch::of(confirmation, Vec::new())).await?;
+            }
             summary.n_deployments += 1;
             summary.n_evaluations += settled.n_evaluations;
             summary.lock_changed |= changed;
@@ -209,6 +216,7 @@ async fn adapt(
         n_reused_labels: search.session.n_reused_labels,
         baseline_ns: decision.baseline_ns,
         latency_ns: decision.latency_ns,
+        confirmation: Some(decision.confirmation).filter(|_| !is_interrupted),
     })
 }
 
@@ -227,15 +235,15 @@ async fn recheck(search: &mut Search<'_>, old: &Deployment) -> Result<Option<Set
         return Ok(None);
     };
     search.bench.discard(&artifact);
-    let divergence = trial.verified.run.relative_l2.unwrap_or(f64::INFINITY);
-    if wrong_step(&artifact, &trial).is_some() || divergence > TOLERANCE {
+    if !is_right(&artifact, &trial) {
         return Ok(None);
     }
+    let divergence = trial.verified.run.relative_l2.and_then(Figure::new);
     let job = search.job;
     let deployment = Deployment {
         file: job.source.file,
         content: job.source.whole.content,
-        divergence: Figure::new(divergence).unwrap_or(old.divergence),
+        divergence: divergence.unwrap_or(old.divergence),
         ..old.clone()
     };
     Ok(Some(kept(deployment)))
@@ -250,6 +258,7 @@ fn kept(deployment: Deployment) -> Settled {
         baseline_ns: latency_ns * deployment.speed_up.get(),
         latency_ns,
         deployment,
+        confirmation: None,
     }
 }
 

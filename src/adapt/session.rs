@@ -29,6 +29,8 @@ pub(super) struct Session {
     pub(super) budget: Budget,
     /// Artifacts that were evaluated in it.
     pub(super) evaluated: BTreeSet<Digest>,
+    /// Time of the latest of them, milliseconds since the Unix epoch.
+    latest_ms: u64,
     /// Labels that were there before.
     pub(super) n_reused_labels: usize,
 }
@@ -80,6 +82,7 @@ impl Session {
             proven: vec![BTreeSet::new(); n_tasks],
             budget: Budget::new(max_evaluations, 0),
             evaluated: BTreeSet::new(),
+            latest_ms: 0,
             n_reused_labels: 0,
         }
     }
@@ -105,6 +108,15 @@ impl Session {
         self.budget = Budget::new(self.budget.max_evaluations(), open.len() as u32);
         self.evaluated
             .extend(open.iter().map(|evaluation| evaluation.artifact));
+        let times = evaluations.iter().map(|evaluation| evaluation.time_ms);
+        self.latest_ms = times.max().unwrap_or(0);
+    }
+
+    /// Returns the time to record for an evaluation that ends now: after all earlier ones, also if
+    /// the clock was put back, because their order says where an adaptation ended.
+    pub(super) fn stamp(&mut self, now_ms: u64) -> u64 {
+        self.latest_ms = now_ms.max(self.latest_ms + 1);
+        self.latest_ms
     }
 
     /// Takes note of a label of a task; `drift` is how much slower the device is than at the start.
