@@ -1,6 +1,8 @@
 //! Integration tests: one binary, one file for each area.
 
 mod adapt_refuses;
+mod adapt_repeats;
+mod adapt_rules;
 mod chain;
 mod check;
 mod config;

@@ -5,7 +5,10 @@
     reason = "helpers of tests are tests too"
 )]
 
+pub(crate) mod inside;
 pub(crate) mod locked;
+pub(crate) mod records;
+pub(crate) mod tiny;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -70,6 +73,11 @@ impl Sandbox {
         fs::canonicalize(self.dir.path()).unwrap().join("project")
     }
 
+    /// Returns the user's data directory.
+    pub(crate) fn home(&self) -> PathBuf {
+        self.dir.path().join("home")
+    }
+
     /// Returns a path in the workspace.
     pub(crate) fn path(&self, path: &str) -> PathBuf {
         let root = self.dir.path().join("project");
@@ -78,6 +86,14 @@ impl Sandbox {
 
     /// Writes a file of the workspace.
     pub(crate) fn file(&self, path: &str, content: &str) -> &Self {
+        let path = self.path(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+        self
+    }
+
+    /// Writes a file of the workspace that is not text.
+    pub(crate) fn bytes(&self, path: &str, content: &[u8]) -> &Self {
         let path = self.path(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, content).unwrap();
@@ -153,7 +169,7 @@ impl Sandbox {
                 command.env(name, value);
             }
         }
-        command.env("METAINFER_HOME", self.dir.path().join("home"));
+        command.env("METAINFER_HOME", self.home());
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
     }

@@ -1,0 +1,153 @@
+//! Adaptations within the test's process, with a backend whose kernels have faults.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use metainfer::adapt::{self, Canceller, Error, Request, Summary};
+use metainfer::backend::native::render::TEMPLATES;
+use metainfer::backend::native::{Native, NativeOptions};
+use metainfer::backend::{Backend, BackendError};
+use metainfer::config::{Model, Objective, SearchSettings};
+use metainfer::device::{Target, probe};
+use metainfer::event::{Event, Reporter};
+use metainfer::measure::WorkerSpec;
+
+use super::Sandbox;
+
+/// What goes wrong in kernels of a pointwise convolution that unroll their innermost loop by
+/// anything but 4, which is what the default does.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Fault {
+    None,
+    WrongNumbers,
+    Crash,
+    Hang,
+    CompileError,
+}
+
+impl Fault {
+    /// Returns whether a convolution whose mapping unrolls so is a victim.
+    pub(crate) fn hits(unroll: i64) -> bool {
+        unroll != 4
+    }
+
+    fn templates(self) -> BTreeMap<String, String> {
+        let head = "{% if c.residual %}, q: *const f32{% endif %}{% if c.scale %}, s: *const f32{% endif %}{% if c.gap %}, g: *mut f32{% endif %}{% if c.scale == \"weights\" %}, t: *mut f32{% endif %}) {\n";
+        let (_, shipped) = TEMPLATES
+            .into_iter()
+            .find(|(name, _)| *name == "conv.rs.j2")
+            .unwrap();
+        let fault = match self {
+            Self::None => return BTreeMap::new(),
+            // All weights are shifted by one.
+            Self::WrongNumbers => "let w = w.add(1);",
+            Self::Crash => "core::ptr::write_volatile(8 as *mut u32, 1);",
+            Self::Hang => "loop { core::hint::spin_loop() }",
+            Self::CompileError => "compile_error!(\"injected\");",
+        };
+        let fault = format!("{head}{{% if c.U != 4 and c.KH == 1 %}}{fault}{{% endif %}}\n");
+        assert_eq!(
+            shipped.matches(head).count(),
+            1,
+            "the kernel's head is another one"
+        );
+        [("conv.rs.j2".to_owned(), shipped.replace(head, &fault))].into()
+    }
+}
+
+/// What a run reported.
+#[derive(Default)]
+pub(crate) struct Log {
+    /// Ratio and acceptance of the challengers.
+    pub(crate) compared: Mutex<Vec<(f64, bool)>>,
+    /// Codes and details of warnings.
+    pub(crate) warnings: Mutex<Vec<(String, String)>>,
+}
+
+impl Reporter for Log {
+    fn report(&self, event: &Event<'_>) {
+        match event {
+            Event::DeploymentCompared { ratio, accepted } => {
+                self.compared.lock().unwrap().push((*ratio, *accepted));
+            }
+            Event::Warning { code, detail, .. } => {
+                let warning = ((*code).to_owned(), (*detail).to_owned());
+                self.warnings.lock().unwrap().push(warning);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Sandbox {
+    /// Returns a request to adapt the model `tiny` to this machine. The run is never cancelled.
+    pub(crate) fn request(&self, max_evaluations: u32) -> Request {
+        let (canceller, cancellation) = Canceller::new();
+        drop(canceller);
+        Request {
+            workspace_root: self.root(),
+            scratch: self.path("target/metainfer"),
+            home: self.home(),
+            models: vec![Model {
+                name: "tiny".to_owned(),
+                path: self.path("models/tiny.onnx"),
+                inputs: BTreeMap::new(),
+                objective: Objective::Latency,
+            }],
+            targets: vec![Target {
+                name: "cpu".to_owned(),
+                backend: "native".to_owned(),
+                profile_name: "host".to_owned(),
+                profile: probe::host(),
+                threads: 1,
+                obstacle: None,
+            }],
+            search: SearchSettings {
+                max_evaluations,
+                min_gain: 0.03,
+                seed: 0,
+            },
+            jobs: 2,
+            is_locked: false,
+            is_offline: true,
+            is_dry_run: false,
+            worker: WorkerSpec {
+                command: env!("CARGO_BIN_EXE_cargo-metainfer").into(),
+                args: vec!["metainfer".into(), "worker".into()],
+                cpu: None,
+                memory_limit_bytes: None,
+            },
+            trial_limit: Duration::from_mins(1),
+            rustc: "rustc".into(),
+            cancellation,
+        }
+    }
+}
+
+/// Runs a request with faulty kernels.
+pub(crate) fn run(request: &Request, fault: Fault, log: &Log) -> Result<Summary, Error> {
+    let open = |request: &Request, target: &Target| open(request, target, fault);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(adapt::run_with(request, log, &open))
+}
+
+/// Opens the native backend with faulty kernels.
+pub(crate) fn open(
+    request: &Request,
+    target: &Target,
+    fault: Fault,
+) -> Result<Arc<dyn Backend>, BackendError> {
+    let native = Native::open(&NativeOptions {
+        isa: target.profile.isa,
+        rustc: request.rustc.clone(),
+        dir: request.scratch.join("native"),
+        opt_level: 3,
+        timeout: Duration::from_mins(1),
+        templates: fault.templates(),
+    })?;
+    Ok(Arc::new(native))
+}
