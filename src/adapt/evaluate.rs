@@ -286,7 +286,7 @@ impl Search<'_> {
             n_labels,
             n_failures,
             baseline_ns,
-            best_ns: self.best_known().cost_ns,
+            best_ns: self.best_ns,
         });
     }
 }

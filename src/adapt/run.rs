@@ -191,6 +191,7 @@ async fn adapt(
         bench,
         session,
         baseline: None,
+        best_ns: 0.0,
         has_warned: false,
     };
     if let (Some(old), [Finding::Weights]) = (&old, findings)

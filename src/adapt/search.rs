@@ -17,11 +17,11 @@ use crate::search::StopRule;
 use crate::space::Candidate;
 use crate::store::LabelStore;
 
-/// Evaluations in a row without promise after which the search stops.
-const PATIENCE: u32 = 6;
+/// Batches in a row without promise after which the search stops.
+const PATIENCE: u32 = 4;
 
 /// Share of the latency that an evaluation must promise for the search to go on.
-const WORTHWHILE: f64 = 0.002;
+const WORTHWHILE: f64 = 0.005;
 
 /// Everything that one search uses.
 pub(super) struct Search<'a> {
@@ -39,6 +39,9 @@ pub(super) struct Search<'a> {
     pub(super) session: Session,
     /// The untuned default: built, and measured in this session.
     pub(super) baseline: Option<Baseline>,
+    /// What the best candidates known add up to, conversions included, nanoseconds; as of the last
+    /// batch.
+    pub(super) best_ns: f64,
     /// Whether the user knows that there are deployments that cannot be built.
     pub(super) has_warned: bool,
 }
@@ -92,7 +95,9 @@ impl Search<'_> {
     pub(super) async fn screen(&mut self) -> Result<(), Error> {
         let mut stop = StopRule::new(WORTHWHILE, PATIENCE);
         let mut queue: VecDeque<Proposal> = VecDeque::new();
+        self.session.refit();
         let mut incumbent = self.best_known();
+        self.best_ns = incumbent.cost_ns;
         let mut round = self.session.budget.n_spent();
         let reserve = self.request.search.max_evaluations.div_ceil(20).clamp(1, 8);
         let mut n_fruitless = 0;
@@ -132,7 +137,9 @@ impl Search<'_> {
             if n_fruitless >= PATIENCE {
                 break;
             }
+            self.session.refit();
             incumbent = self.best_known();
+            self.best_ns = incumbent.cost_ns;
             let states = self.session.states(self.job);
             if stop
                 .after_evaluation(&states, incumbent.cost_ns.max(1.0))
