@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::batch::{self, Named};
+use super::leftovers::{self, CallDir};
 use super::objects::{Next, Objects};
-use super::{Toolchain, entry, leftovers, process};
+use super::{Toolchain, entry, process};
 use crate::backend::native::program::Program;
 use crate::backend::{Artifact, Failure, StepSpec};
 use crate::digest::{Digest, Encoder};
@@ -117,46 +118,39 @@ impl Builder {
         let started = Instant::now();
         let digest = program.digest();
         let stem = self.stem(digest);
-        let (source, library) = (self.path(&stem, "rs"), self.path(&stem, "so"));
-        let weights = self.path(&stem, "bin");
+        let call = CallDir::new(&self.dir, &stem)?;
+        let (source, unfinished) = (call.file("program.rs"), call.file("program.so"));
         fsx::write_scratch(&source, entry::source(program).as_bytes())?;
-        let bytes: Vec<u8> = program
-            .weights
-            .iter()
-            .flat_map(|w| w.to_le_bytes())
-            .collect();
-        fsx::write_scratch(&weights, &bytes)?;
         let objects = self.objects.of(program.kernels.keys());
-        let mut command = self.rustc("cdylib", &stem);
+        let mut command = self.rustc("cdylib", &call);
         command.args(["-C", "linker=rust-lld", "-C", "linker-flavor=ld.lld"]);
         for object in &objects {
             command
                 .arg("-C")
                 .arg(format!("link-arg={}", object.display()));
         }
-        command.arg(&source).arg("-o").arg(&library);
-        let ended = self.run(command, &stem)?;
-        fsx::remove_file(&source)?;
-        match ended {
-            Ok(()) => Ok(Ok(Artifact {
-                digest,
-                library,
-                weights,
-                arena_bytes: program.arena_len * 4,
-                inputs: program.inputs.clone(),
-                outputs: program.outputs.clone(),
-                steps: program.steps.iter().map(step_spec).collect(),
-                compile_ns: started.elapsed().as_nanos() as u64,
-            })),
-            Err((outcome, message)) => {
-                fsx::remove_file(&weights)?;
-                Ok(Err(Failure {
-                    subgraph: None,
-                    outcome,
-                    message,
-                }))
-            }
+        command.arg(&source).arg("-o").arg(&unfinished);
+        if let Err((outcome, message)) = self.run(command, &call)? {
+            return Ok(Err(Failure {
+                subgraph: None,
+                outcome,
+                message,
+            }));
         }
+        let (library, weights) = (self.path(&stem, "so"), self.path(&stem, "bin"));
+        let bytes = program.weights.iter().flat_map(|w| w.to_le_bytes());
+        fsx::write_scratch(&weights, &bytes.collect::<Vec<u8>>())?;
+        fsx::rename(&unfinished, &library)?;
+        Ok(Ok(Artifact {
+            digest,
+            library,
+            weights,
+            arena_bytes: program.arena_len * 4,
+            inputs: program.inputs.clone(),
+            outputs: program.outputs.clone(),
+            steps: program.steps.iter().map(step_spec).collect(),
+            compile_ns: started.elapsed().as_nanos() as u64,
+        }))
     }
 
     /// Removes the files of an artifact that is not needed any more.
@@ -229,39 +223,37 @@ impl Builder {
     /// Compiles kernels to one object.
     fn object(&self, kernels: &[Named<'_>]) -> Result<Result<(), (Outcome, String)>, BuildError> {
         let digest: Digest = batch::digest(kernels);
-        let stem = self.stem(digest);
-        let source = self.path(&stem, "rs");
-        let unfinished = self.path(&stem, "tmp");
+        let call = CallDir::new(&self.dir, &self.stem(digest))?;
+        let (source, unfinished) = (call.file("program.rs"), call.file("program.o"));
         fsx::write_scratch(&source, batch::source(kernels).as_bytes())?;
-        let mut command = self.rustc("rlib", &stem);
+        let mut command = self.rustc("rlib", &call);
         command
             .arg("--emit")
             .arg(format!("obj={}", unfinished.display()))
             .arg(&source);
-        let ended = self.run(command, &stem)?;
-        fsx::remove_file(&source)?;
-        if let Err(refused) = ended {
+        if let Err(refused) = self.run(command, &call)? {
             return Ok(Err(refused));
         }
         // The object gets its name before the list that makes it known.
         let object = self.path(&digest.short(), "o");
         fsx::rename(&unfinished, &object)?;
-        let list: Vec<&str> = kernels.iter().map(|(symbol, _)| *symbol).collect();
-        fsx::write_scratch(&unfinished, list.join("\n").as_bytes())?;
-        fsx::rename(&unfinished, &self.path(&digest.short(), "list"))?;
+        let symbols: Vec<&str> = kernels.iter().map(|(symbol, _)| *symbol).collect();
+        let list = call.file("list");
+        fsx::write_scratch(&list, symbols.join("\n").as_bytes())?;
+        fsx::rename(&list, &self.path(&digest.short(), "list"))?;
         self.objects.add(kernels, &object);
         Ok(Ok(()))
     }
 
-    /// Prepares a call. Crates have different names, as rustc names its temporary files after them
-    /// and calls run side by side.
-    fn rustc(&self, crate_type: &str, stem: &str) -> Command {
+    /// Prepares a call. It has a directory of its own, as calls run side by side and rustc names
+    /// its temporary files after the crate.
+    fn rustc(&self, crate_type: &str, call: &CallDir) -> Command {
         let mut command = Command::new(&self.toolchain.rustc);
         command.args([
             "--edition",
             "2021",
             "--crate-name",
-            &format!("program_{}", stem.replace('-', "_")),
+            "program",
             "--crate-type",
             crate_type,
         ]);
@@ -276,22 +268,23 @@ impl Builder {
         ] {
             command.args(["-C", option]);
         }
-        command.current_dir(&self.dir).env_remove("RUSTFLAGS");
+        command
+            .current_dir(call.path())
+            .env("TMPDIR", call.path())
+            .env_remove("RUSTFLAGS");
         command
     }
 
     fn run(
         &self,
         command: Command,
-        stem: &str,
+        call: &CallDir,
     ) -> Result<Result<(), (Outcome, String)>, BuildError> {
-        let ended =
-            process::run(command, &self.path(stem, "log"), self.timeout).map_err(|source| {
-                BuildError::Spawn {
-                    rustc: self.toolchain.rustc.clone(),
-                    source,
-                }
-            })?;
+        let ended = process::run(command, &call.file("log"), self.timeout);
+        let ended = ended.map_err(|source| BuildError::Spawn {
+            rustc: self.toolchain.rustc.clone(),
+            source,
+        })?;
         if let Some(source) = ended.disk_error() {
             return Err(FsError::new("write to", &self.dir, source).into());
         }

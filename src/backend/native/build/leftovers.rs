@@ -1,8 +1,41 @@
-//! What killed processes left in a build directory.
+//! What processes make for themselves in a build directory, and what killed ones left there.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use crate::fsx;
+use crate::fsx::{self, FsError};
+
+/// A directory for one call of the compiler, which makes more files than it is asked for. It goes
+/// when dropped, with all that is in it.
+#[derive(Debug)]
+pub(super) struct CallDir {
+    path: PathBuf,
+}
+
+impl CallDir {
+    /// Makes the directory of a stem.
+    pub(super) fn new(dir: &Path, stem: &str) -> Result<Self, FsError> {
+        let path = dir.join(format!("{stem}.tmp"));
+        fsx::create_dir_all(&path)?;
+        Ok(Self { path })
+    }
+
+    /// Returns the path.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the path of a file in it.
+    pub(super) fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+}
+
+impl Drop for CallDir {
+    fn drop(&mut self) {
+        // What cannot be removed now is removed by a later process.
+        let _ = fsx::remove_dir_all(&self.path);
+    }
+}
 
 /// Returns the stem of a file that this process makes for itself: whoever finds it later can tell
 /// by the process whether somebody is still at work on it.
@@ -17,9 +50,13 @@ pub(super) fn remove(dir: &Path) {
     };
     for entry in entries.flatten() {
         let name = entry.file_name();
-        if owner(&name.to_string_lossy()).is_some_and(|process| !is_alive(process)) {
-            let _ = fsx::remove_file(&entry.path());
+        if owner(&name.to_string_lossy()).is_none_or(is_alive) {
+            continue;
         }
+        let _ = match entry.file_type() {
+            Ok(kind) if kind.is_dir() => fsx::remove_dir_all(&entry.path()),
+            _ => fsx::remove_file(&entry.path()),
+        };
     }
 }
 
@@ -49,10 +86,7 @@ mod tests {
         let dead = child.id();
         child.wait().unwrap();
         let dir = tempfile::tempdir().unwrap();
-        let gone = [
-            format!("abc-{dead}-0.rs"),
-            format!("abc-{dead}-12.program.f00-cgu.0.rcgu.o"),
-        ];
+        let gone = [format!("abc-{dead}-0.so"), format!("abc-{dead}-12.tmp")];
         let stay = [
             format!("{}.so", stem("abc", 3)),
             "abc.o".to_owned(),
@@ -60,7 +94,10 @@ mod tests {
             format!("{dead}-0.rs"),
             format!("abc-{dead}.rs"),
         ];
-        for name in gone.iter().chain(&stay) {
+        let call = CallDir::new(dir.path(), &format!("abc-{dead}-12")).unwrap();
+        fsx::write_scratch(&call.file("program.rs"), b"").unwrap();
+        std::mem::forget(call);
+        for name in gone[..1].iter().chain(&stay) {
             fsx::write_scratch(&dir.path().join(name), b"").unwrap();
         }
         remove(dir.path());
@@ -70,5 +107,15 @@ mod tests {
         for name in &stay {
             assert!(dir.path().join(name).exists(), "{name}");
         }
+    }
+
+    #[test]
+    fn what_a_call_leaves_goes_with_its_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        let call = CallDir::new(dir.path(), &stem("abc", 1)).unwrap();
+        fsx::write_scratch(&call.file("program.rs"), b"").unwrap();
+        assert!(call.path().exists());
+        drop(call);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 }
