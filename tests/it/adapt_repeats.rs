@@ -57,12 +57,9 @@ fn state(dir: &Path) -> BTreeMap<PathBuf, (u64, SystemTime)> {
 
 /// Has the tool use a compiler that writes down how it is called.
 fn log_compiler_calls(sandbox: &mut Sandbox) -> PathBuf {
-    use std::os::unix::fs::PermissionsExt;
-
     let (script, log) = (sandbox.path("rustc.sh"), sandbox.path("rustc.log"));
-    let text = "#!/bin/sh\necho \"$@\" >>\"$(dirname \"$0\")/rustc.log\"\nexec rustc \"$@\"\n";
-    sandbox.file("rustc.sh", text);
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let text = "echo \"$@\" >>\"$(dirname \"$0\")/rustc.log\"\nexec rustc \"$@\"";
+    sandbox.script("rustc.sh", text);
     sandbox.variable("RUSTC", script.to_str().unwrap());
     log
 }

@@ -3,6 +3,7 @@
 mod adapt_refuses;
 mod adapt_repeats;
 mod adapt_rules;
+mod adapt_survives;
 mod chain;
 mod check;
 mod config;

@@ -100,6 +100,13 @@ impl Sandbox {
         self
     }
 
+    /// Writes a shell script of the workspace.
+    pub(crate) fn script(&self, path: &str, text: &str) -> &Self {
+        self.file(path, &format!("#!/bin/sh\n{text}\n"));
+        set_mode(&self.path(path), 0o755);
+        self
+    }
+
     /// Copies a file into the workspace.
     pub(crate) fn copy(&self, from: &Path, path: &str) -> &Self {
         let path = self.path(path);

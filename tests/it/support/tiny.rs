@@ -60,6 +60,14 @@ pub(crate) fn three_with(middle: Conv, seed: u64) -> Graph {
     tiny.finish(c)
 }
 
+/// Returns two pointwise convolutions, whose kernels compile quickest.
+pub(crate) fn two() -> Graph {
+    let mut tiny = Tiny::new(1);
+    let a = tiny.conv("a", tiny.input(), Conv::new([8, 16], 1).relu());
+    let b = tiny.conv("b", a, Conv::new([16, 8], 1));
+    tiny.finish(b)
+}
+
 /// Returns two convolutions that read the same value, side by side, and one that reads their sum.
 pub(crate) fn branches() -> Graph {
     let mut tiny = Tiny::new(1);
