@@ -23,7 +23,7 @@ const COMPILE_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// Optimisation level of kernels; 1 to 3 are within 1 % of each other, as kernels are unrolled in
 /// their source.
-const OPT_LEVEL: u8 = 3;
+const OPT_LEVEL: u8 = 2;
 
 /// A model that is loaded and cut into subgraphs.
 #[derive(Debug)]

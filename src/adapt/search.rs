@@ -23,6 +23,10 @@ const PATIENCE: u32 = 4;
 /// Share of the latency that an evaluation must promise for the search to go on.
 const WORTHWHILE: f64 = 0.005;
 
+/// The search also stops when so many evaluations gained less than [`WORTHWHILE`] in all: promises
+/// of many small tasks add up to more than they hold.
+const MAX_FRUITLESS: u32 = 24;
+
 /// Everything that one search uses.
 pub(super) struct Search<'a> {
     /// What is tuned.
@@ -101,6 +105,7 @@ impl Search<'_> {
         let mut round = self.session.budget.n_spent();
         let reserve = self.request.search.max_evaluations.div_ceil(20).clamp(1, 8);
         let mut n_fruitless = 0;
+        let mut mark = (self.session.budget.n_spent(), self.best_ns);
         while self.session.is_open.contains(&true)
             && self.session.budget.n_left() > reserve
             && !self.request.cancellation.is_cancelled()
@@ -140,6 +145,11 @@ impl Search<'_> {
             self.session.refit();
             incumbent = self.best_known();
             self.best_ns = incumbent.cost_ns;
+            if self.best_ns < mark.1 * (1.0 - WORTHWHILE) || mark.1 <= 0.0 {
+                mark = (self.session.budget.n_spent(), self.best_ns);
+            } else if self.session.budget.n_spent() - mark.0 >= MAX_FRUITLESS {
+                break;
+            }
             let states = self.session.states(self.job);
             if stop
                 .after_evaluation(&states, incumbent.cost_ns.max(1.0))

@@ -20,7 +20,7 @@ pub struct TaskState {
 }
 
 /// Gain below which a task rides along, relative to the latency of the model.
-const NEGLIGIBLE: f64 = 1e-4;
+const NEGLIGIBLE: f64 = 5e-4;
 /// Evaluations after which a task tries something new whatever it promises: a share of 10 %.
 const MAX_IDLE: u32 = 9;
 /// Chance of success of an evaluation below which no further task may add its risk.
