@@ -271,7 +271,36 @@ impl Error {
             Problem::NotFinite { .. } => {
                 "the training diverged or the export is damaged: export the model again".to_owned()
             }
-            _ => return None,
+            Problem::ZeroSized { .. } => {
+                "give every dimension of the inputs a size of 1 or more, with `inputs` under \
+                 `[[model]]` in metainfer.toml or before exporting the model"
+                    .to_owned()
+            }
+            Problem::Malformed { .. }
+            | Problem::Tensor { .. }
+            | Problem::External { .. }
+            | Problem::Mismatch { .. }
+            | Problem::Duplicate(_)
+            | Problem::Undefined { .. }
+            | Problem::Cycle(_) => {
+                "export the model again; `onnx.checker.check_model(path, full_check=True)` in \
+                 Python says whether the export is valid"
+                    .to_owned()
+            }
+            Problem::Read { path, .. } => {
+                format!(
+                    "check that `{}` exists and that you may read it",
+                    path.display()
+                )
+            }
+            Problem::NotAFile(_) => {
+                "name a file with `path` under `[[model]]` in metainfer.toml".to_owned()
+            }
+            Problem::TooLarge { .. }
+            | Problem::Reference { .. }
+            | Problem::InputValue { .. }
+            | Problem::UnknownValue(_)
+            | Problem::Write { .. } => return None,
         })
     }
 }
