@@ -111,7 +111,17 @@ impl StoreError {
             }
             Self::DiskFull { store } => Some(format!("free some space on the disk of `{store}`")),
             Self::Files(error) => error.help(),
+            Self::Sqlite { store, source, .. } if is_disk_error(source) => Some(format!(
+                "free some space on the disk of `{store}` or raise the quota; if there is enough, \
+                 check whether the disk fails"
+            )),
             Self::Implausible(_) | Self::Sqlite { .. } | Self::Panicked { .. } => None,
         }
     }
+}
+
+/// Returns whether the disk refused: SQLite tells a full one from the rest, an exhausted quota or
+/// limit on file sizes not.
+fn is_disk_error(source: &rusqlite::Error) -> bool {
+    source.sqlite_error_code() == Some(rusqlite::ErrorCode::SystemIoFailure)
 }
