@@ -9,6 +9,8 @@ mod check;
 mod config;
 mod deploy;
 mod diff;
+mod faults_models;
+mod faults_places;
 mod graph;
 mod init;
 mod support;
