@@ -2,8 +2,6 @@
 //! locked stays as it is.
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
-use std::fs;
-
 use metainfer::graph::{Attribute, Graph, Shape, TensorData, ValueId};
 use metainfer::onnx;
 use rten_onnx::onnx::{DataLocation, Dimension, ModelProto, StringStringEntryProto};
@@ -65,9 +63,7 @@ fn files_that_are_no_models_are_named() {
     let whole = onnx::encode(&tiny::three()).unwrap();
     let half = &whole[..whole.len() / 2];
     check(&sandbox, half, &["truncated", "copy or download"]);
-    fs::remove_file(sandbox.path("models/bad.onnx")).unwrap();
-    let huge = fs::File::create(sandbox.path("models/bad.onnx")).unwrap();
-    huge.set_len(2 << 30).unwrap();
+    sandbox.sparse("models/bad.onnx", 2 << 30);
     let run = sandbox.metainfer("adapt").code(101);
     assert!(run.stderr.contains("end at 2 GiB"), "{}", run.stderr);
     assert!(run.stderr.contains("external data"), "{}", run.stderr);

@@ -100,6 +100,13 @@ impl Sandbox {
         self
     }
 
+    /// Makes a file of the workspace with nothing in it that takes no space on the disk.
+    pub(crate) fn sparse(&self, path: &str, bytes: u64) -> &Self {
+        let file = fs::File::create(self.path(path)).unwrap();
+        file.set_len(bytes).unwrap();
+        self
+    }
+
     /// Writes a shell script of the workspace.
     pub(crate) fn script(&self, path: &str, text: &str) -> &Self {
         self.file(path, &format!("#!/bin/sh\n{text}\n"));

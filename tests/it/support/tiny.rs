@@ -68,6 +68,17 @@ pub(crate) fn two() -> Graph {
     tiny.finish(b)
 }
 
+/// Returns a fully connected layer, which has few mappings.
+pub(crate) fn dense() -> Graph {
+    let mut tiny = Tiny::new(1);
+    tiny.graph.values[0].shape = Shape(vec![1, 16]);
+    let (weights, bias) = (tiny.weights("w", &[16, 16]), tiny.weights("b", &[16]));
+    let y = tiny.value("y", vec![1, 16]);
+    let inputs = [tiny.input(), weights, bias];
+    tiny.node("dense", "Gemm", &[], &inputs, y);
+    tiny.finish(y)
+}
+
 /// Returns two convolutions that read the same value, side by side, and one that reads their sum.
 pub(crate) fn branches() -> Graph {
     let mut tiny = Tiny::new(1);
