@@ -7,7 +7,7 @@ use crate::search::compose::{Choice, End, LayoutId, MAX_ENTRIES, Problem, Value,
 use crate::space::Candidate;
 
 /// All layouts, in the order of their ids.
-const UNIVERSE: [&str; 6] = ["flat", "nchw", "nhwc", "nchw8c", "nchw16c", "nchw32c"];
+pub(super) const UNIVERSE: [&str; 6] = ["flat", "nchw", "nhwc", "nchw8c", "nchw16c", "nchw32c"];
 
 /// Bytes that a conversion moves in a nanosecond as long as none was measured: cautious.
 const CONVERT_BYTES_PER_NS: f64 = 4.0;
@@ -98,13 +98,13 @@ fn choices(
         });
     }
     if let Some((locked, estimate)) = unmeasured(session, task) {
-        // What was chosen elsewhere or before the labels were lost is taken to be as fast as the
-        // best, so that it is measured before it is given up.
+        // What was chosen elsewhere or before the labels were lost is taken to be a little faster
+        // than the best, so that it is measured before it is given up.
         let best_ns = choices.iter().map(|choice| choice.cost_ns);
         let [from, to] =
             layouts(&locked.mapping).unwrap_or_else(|| ["flat".to_owned(), "flat".to_owned()]);
         choices.push(Choice {
-            cost_ns: best_ns.fold(estimate, f64::min),
+            cost_ns: best_ns.fold(estimate, f64::min) * 0.99,
             inputs: port(&from),
             outputs: port(&to),
         });

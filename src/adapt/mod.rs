@@ -20,3 +20,6 @@ pub use error::Error;
 pub use job::open_native;
 pub use request::{Request, TRIAL_LIMIT};
 pub use run::{OpenBackend, Summary, run, run_with};
+
+#[cfg(test)]
+mod tests;
