@@ -192,6 +192,7 @@ async fn adapt(
         session,
         baseline: None,
         best_ns: 0.0,
+        worst_drift: 0.0,
         has_warned: false,
     };
     if let (Some(old), [Finding::Weights]) = (&old, findings)
@@ -202,6 +203,7 @@ async fn adapt(
     report_start(job, &search.session, reporter);
     search.start().await?;
     search.screen().await?;
+    search.report_drift();
     let incumbent = all_locked(job, &locked);
     let decision = decide(&mut search, incumbent).await?;
     let is_interrupted = request.cancellation.is_cancelled();
