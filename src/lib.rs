@@ -14,7 +14,31 @@
 //!
 //! # Modules, in reading order
 //!
-//! A module may use modules on its own or a lower line; `cargo xtask tidy` enforces it.
+//! - [`graph`]: the typed layer over ONNX operators: canonical form, subgraphs, digests. It knows
+//!   no protobuf, no files and no hardware.
+//! - [`space`]: parameters, constraints and candidates, from `templates/spaces`.
+//! - [`device`]: what the hardware is, as data, from `templates/devices` or by reading this host.
+//! - [`label`]: what was measured, where and how: one immutable record a candidate.
+//! - [`digest`], [`fsx`]: stable hashes; the only place that writes files.
+//! - [`config`]: `metainfer.toml`, with places for every finding. It reads no file itself.
+//! - [`search`]: what to try next, how to share the budget, how to compose the whole. It does no
+//!   I/O, has no clock, and repeats with its seed.
+//! - [`lock`]: `metainfer.lock` as text and as a value.
+//! - [`event`]: what happened, as data.
+//! - [`onnx`]: files to graphs and back, and the reference executor that says what is right.
+//! - [`backend`]: compilers behind one trait; [`backend::native`] renders Rust kernels from
+//!   `templates/kernels` and compiles them with `rustc`.
+//! - [`measure`]: the worker process that runs artifacts, and statistics over what it says.
+//! - [`store`]: labels in SQLite or memory, as sets that merge.
+//! - [`adapt`]: the loop, the only place where the parts meet.
+//! - [`deploy`]: a lock becomes a crate without dependencies.
+//! - [`report`]: the only user of the terminal. [`cli`]: the only user of clap and of environment
+//!   variables.
+//!
+//! # Direction of dependencies
+//!
+//! A module may use modules on its own or a lower line; `cargo xtask tidy` enforces it. Names that
+//! are not above have a place kept for what is to come.
 //!
 //! ```text
 //! 5  main  cli                                             wires everything
@@ -24,6 +48,17 @@
 //! 1  variant  accuracy  meta  search  event  lock  config  pure logic: no I/O, no clock, no globals
 //! 0  graph  space  device  label  digest  fsx              vocabulary
 //! ```
+//!
+//! # Invariants
+//!
+//! - Candidates are compiled code of unknown quality: they run in a worker process only.
+//! - No candidate is timed whose numbers were not compared with the reference.
+//! - A label is in the store before the next trial starts, and is never changed.
+//! - What a label is found by holds structure, device, engine and compiler: there is no look-up
+//!   without all of them.
+//! - The lockfile changes as a whole or not at all, and only by a measured comparison.
+//! - Unsafe code is where kernels are loaded and run, and where the system is asked to limit them.
+//! - No compiler runs while something is timed, and one process at a time holds the device.
 
 pub mod adapt;
 pub mod backend;
