@@ -129,11 +129,26 @@ impl Bench {
     }
 
     /// Checks and times an artifact in slot 0. `expected_ns` is about how long a run takes, and
-    /// `give_up_ns` how long it may take.
+    /// `give_up_ns` how long it may take. A worker that somebody ended is replaced once.
     ///
     /// # Errors
     /// [`WorkerError`] says how the trial ended instead.
     pub(super) async fn run(
+        &mut self,
+        artifact: &Artifact,
+        expected_ns: Option<f64>,
+        give_up_ns: Option<u64>,
+    ) -> Result<Trial, WorkerError> {
+        match self.attempt(artifact, expected_ns, give_up_ns).await {
+            Err(error) if error.is_fatal() && !error.outcome().is_final() => {
+                self.reset();
+                self.attempt(artifact, expected_ns, give_up_ns).await
+            }
+            ended => ended,
+        }
+    }
+
+    async fn attempt(
         &mut self,
         artifact: &Artifact,
         expected_ns: Option<f64>,

@@ -176,11 +176,17 @@ async fn vote(
     let (default, first_ns) = (artifact.clone(), *first_ns);
     let seed = search.request.search.seed;
     let mut rivals: Vec<&Finalist> = incumbent.iter().chain(&field).collect();
+    let mut is_repeated = false;
     let (artifacts, samples) = loop {
         let mut artifacts = vec![&default];
         artifacts.extend(rivals.iter().map(|finalist| &finalist.artifact));
         match search.bench.compare(&artifacts, first_ns, seed).await {
             Ok(samples) => break (artifacts, samples),
+            // Nobody is to blame for a worker that somebody ended.
+            Err(error) if !error.outcome().is_final() && !is_repeated => {
+                search.bench.reset();
+                is_repeated = true;
+            }
             // One of them must be to blame, though each of them ran before: the slowest goes.
             Err(error) => {
                 search.bench.reset();

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use metainfer::label::{Label, Outcome};
 use metainfer::lock::{self, Deployment};
 use metainfer::measure::Device;
 use rand::{RngExt, SeedableRng};
@@ -72,6 +73,19 @@ fn processes_in(dir: &Path) -> Vec<String> {
         command.unwrap_or_default().replace('\0', " ")
     };
     at_work.map(describe).collect()
+}
+
+/// Returns the measuring processes of a run.
+fn workers_of(tool: u32) -> Vec<String> {
+    let parent = format!("\nPPid:\t{tool}\n");
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let workers = processes.filter(|process| {
+        let read = |file| fs::read_to_string(process.path().join(file)).unwrap_or_default();
+        read("status").contains(&parent) && read("cmdline").contains("\0worker\0")
+    });
+    workers
+        .map(|process| process.file_name().to_string_lossy().into_owned())
+        .collect()
 }
 
 /// Waits until nothing is at work in the workspace any more, and fails if that takes long.
@@ -210,6 +224,39 @@ fn an_interrupted_search_goes_on_with_what_is_left_of_its_budget() {
     let artifacts: BTreeSet<_> = records.spent().map(|e| e.artifact).collect();
     assert_eq!(artifacts.len(), records.spent().count(), "evaluated twice");
     assert!(artifacts.len() <= budget);
+    assert!(!locked(&sandbox).unwrap().is_interrupted);
+}
+
+#[test]
+fn a_worker_that_somebody_kills_is_replaced_and_nobody_is_blamed() {
+    let sandbox = Sandbox::with_tiny(&tiny::two());
+    let mut running = Running::start(&sandbox, "adapt -vv --max-evaluations 12");
+    let mut n_killed = 0;
+    loop {
+        let line = running.line();
+        if line.is_empty() {
+            break;
+        }
+        if line.starts_with("   Evaluated ") {
+            for worker in workers_of(running.child.id()) {
+                let mut kill = Command::new("kill");
+                let killed = kill.args(["-KILL", &worker]).status().unwrap();
+                n_killed += usize::from(killed.success());
+            }
+        }
+    }
+    let (code, _) = running.end();
+    assert_eq!(code, Some(0));
+    assert!(n_killed > 3, "{n_killed}");
+    let records = sandbox.records();
+    let blamed: Vec<_> = records
+        .labels
+        .iter()
+        .filter(|label| label.outcome != Outcome::Ok)
+        .collect();
+    assert_eq!(blamed, [] as [&Label; 0]);
+    let mut lost = records.evaluations.iter();
+    assert!(lost.all(|e| matches!(e.outcome, Outcome::Ok | Outcome::DeviceLost)));
     assert!(!locked(&sandbox).unwrap().is_interrupted);
 }
 
