@@ -65,6 +65,13 @@ pub enum Event<'a> {
         /// Details for people.
         detail: &'a str,
     },
+    /// What was locked is no longer in the project, and was removed from the lock.
+    DeploymentRemoved {
+        /// Name of the model.
+        model: &'a str,
+        /// Name of the target.
+        target: &'a str,
+    },
     /// A model was adapted.
     AdaptFinished {
         /// Name of the model.

@@ -3,14 +3,17 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::Error;
 use super::finals::Decision;
 use super::job::Job;
 use super::session::Locked;
+use super::{Error, Request};
 use crate::digest::Digest;
+use crate::event::{Event, Reporter};
 use crate::fsx::{self, FsErrorKind};
 use crate::label::Stage;
-use crate::lock::{Deployment, DeploymentKey, Figure, LockedSubgraph, Lockfile, decode};
+use crate::lock::{
+    Deployment, DeploymentKey, Figure, Finding, LockedSubgraph, Lockfile, decode, encode,
+};
 use crate::space::{Candidate, Mapping};
 
 /// Reads the lockfile; one that does not exist is empty.
@@ -99,4 +102,42 @@ pub(super) fn all_locked(
     digests
         .map(|digests| Some(locked.get(&digests.structure)?.candidate.clone()))
         .collect()
+}
+
+/// Removes what is locked and no longer in the project; returns whether there is anything.
+pub(super) fn remove_orphans(
+    request: &Request,
+    reporter: &dyn Reporter,
+    mut lockfile: Lockfile,
+) -> Result<bool, Error> {
+    let is_known = |key: &DeploymentKey| {
+        request.models.iter().any(|model| model.name == key.model)
+            && request.targets.iter().any(|t| t.name == key.target)
+    };
+    let orphans = lockfile.deployments.keys().filter(|key| !is_known(key));
+    let orphans: Vec<DeploymentKey> = orphans.cloned().collect();
+    match orphans.first() {
+        None => return Ok(false),
+        Some(key) if request.is_locked => return Err(stale(key, &[Finding::Orphan])),
+        Some(_) if request.is_dry_run => return Ok(true),
+        Some(_) => {}
+    }
+    for key in &orphans {
+        lockfile.deployments.remove(key);
+    }
+    fsx::replace_if_changed(&request.lockfile(), encode(&lockfile)?.as_bytes())?;
+    for DeploymentKey { model, target } in &orphans {
+        reporter.report(&Event::DeploymentRemoved { model, target });
+    }
+    Ok(true)
+}
+
+/// Returns the error for a lock that would have to change, and may not.
+pub(super) fn stale(key: &DeploymentKey, findings: &[Finding]) -> Error {
+    let findings: Vec<String> = findings.iter().map(ToString::to_string).collect();
+    Error::Stale {
+        model: key.model.clone(),
+        target: key.target.clone(),
+        findings: findings.join(", "),
+    }
 }

@@ -14,6 +14,7 @@ mod request;
 mod run;
 mod search;
 mod session;
+mod turns;
 
 pub use cancel::{Cancellation, Canceller};
 pub use error::Error;

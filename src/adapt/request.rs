@@ -14,6 +14,10 @@ pub const TRIAL_LIMIT: Duration = Duration::from_mins(1);
 /// Everything that an adaptation needs from its surroundings, resolved: it reads no environment
 /// and looks up no configuration.
 #[derive(Debug, Clone)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is one flag of the command line, and they go together in any way"
+)]
 pub struct Request {
     /// Directory of the workspace's manifest; `metainfer.lock` is in it.
     pub workspace_root: PathBuf,
@@ -26,6 +30,8 @@ pub struct Request {
     pub models: Vec<Model>,
     /// Targets to adapt them to, sorted by name; each can run here.
     pub targets: Vec<Target>,
+    /// Whether these are all models and targets of the project: what is locked besides is removed.
+    pub is_everything: bool,
     /// How much to search.
     pub search: SearchSettings,
     /// Compilers that may run at once, at least 1.

@@ -2,32 +2,25 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::bench::Bench;
 use super::finals::{decide, is_right};
 use super::job::{Job, Source, open_native};
-use super::locked::{all_locked, deployment, locked_choices, read_lock};
+use super::locked::{all_locked, deployment, locked_choices, read_lock, remove_orphans, stale};
 use super::search::Search;
 use super::session::Session;
+use super::turns::{hold_device, lock_workspace};
 use super::{Error, Request};
 use crate::backend::{Backend, BackendError};
 use crate::device::Target;
 use crate::digest::Digest;
 use crate::event::{Event, Reporter};
-use crate::fsx::{self, Attempt, FileLock};
+use crate::fsx;
 use crate::label::Evaluation;
 use crate::lock::{Deployment, DeploymentKey, Figure, Finding, Lockfile, encode};
-use crate::measure::Device;
 use crate::onnx::{Reference, random_inputs, write_tensors};
 use crate::space::Candidate;
 use crate::store::{Batch, LabelStore, Sqlite};
-
-/// What others are told that they wait for.
-const COMMAND: &str = "cargo metainfer adapt";
-
-/// How often a lock that another process holds is asked for.
-const POLL: Duration = Duration::from_millis(50);
 
 /// Change of a figure that is taken for noise.
 const NOISE: f64 = 0.05;
@@ -106,7 +99,7 @@ pub async fn run_with(
                 .map_or_else(|| vec![Finding::Missing], |old| old.compare(&job.current()));
             let renamed = old.as_ref().is_some_and(|old| old.file != source.file);
             if request.is_locked && !findings.is_empty() {
-                return Err(stale(&job, &findings));
+                return Err(stale(&key, &findings));
             }
             if request.is_dry_run {
                 plan(&job, &lockfile, reporter);
@@ -160,6 +153,9 @@ pub async fn run_with(
         }
     }
     summary.interrupted = request.cancellation.is_cancelled();
+    if request.is_everything && !summary.interrupted {
+        summary.lock_changed |= remove_orphans(request, reporter, lockfile)?;
+    }
     Ok(summary)
 }
 
@@ -299,62 +295,7 @@ fn report_start(job: &Job<'_>, session: &Session, reporter: &dyn Reporter) {
     });
 }
 
-fn stale(job: &Job<'_>, findings: &[Finding]) -> Error {
-    let findings: Vec<String> = findings.iter().map(ToString::to_string).collect();
-    Error::Stale {
-        model: job.model.name.clone(),
-        target: job.target.name.clone(),
-        findings: findings.join(", "),
-    }
-}
-
 fn open_store(home: &Path) -> Result<Arc<dyn LabelStore>, Error> {
     fsx::create_dir_all(home)?;
     Ok(Arc::new(Sqlite::open(&home.join("labels.sqlite"))?))
-}
-
-/// Returns the workspace's lock, or `None` if the run is cancelled while it waits.
-async fn lock_workspace(
-    request: &Request,
-    reporter: &dyn Reporter,
-) -> Result<Option<FileLock>, Error> {
-    let path = request.scratch.join("adapt.lock");
-    let mut is_told = false;
-    loop {
-        match FileLock::try_lock(&path, COMMAND)? {
-            Attempt::Locked(lock) => return Ok(Some(lock)),
-            Attempt::Held(holder) if !is_told => {
-                let holder = holder.map(|holder| holder.to_string());
-                reporter.report(&Event::LockAwaited {
-                    path: &path.to_string_lossy(),
-                    holder: holder.as_deref(),
-                });
-                is_told = true;
-            }
-            Attempt::Held(_) => {}
-        }
-        tokio::select! {
-            () = request.cancellation.cancelled() => return Ok(None),
-            () = tokio::time::sleep(POLL) => {}
-        }
-    }
-}
-
-/// Returns the device, or `None` if the run is cancelled while it waits.
-async fn hold_device(
-    request: &Request,
-    reporter: &dyn Reporter,
-    target: &Target,
-) -> Result<Option<Device>, Error> {
-    let device = Device::hold(&request.home, COMMAND, |holder| {
-        let holder = holder.map(ToString::to_string);
-        reporter.report(&Event::LockAwaited {
-            path: &target.name,
-            holder: holder.as_deref(),
-        });
-    });
-    tokio::select! {
-        device = device => Ok(Some(device?)),
-        () = request.cancellation.cancelled() => Ok(None),
-    }
 }

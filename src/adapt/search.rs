@@ -106,7 +106,7 @@ impl Search<'_> {
         self.best_ns = incumbent.cost_ns;
         let mut round = self.session.budget.n_spent();
         let reserve = self.request.search.max_evaluations.div_ceil(20).clamp(1, 8);
-        let mut n_fruitless = 0;
+        let mut n_empty = 0;
         let mut mark = (self.session.budget.n_spent(), self.best_ns);
         while self.session.is_open.contains(&true)
             && self.session.budget.n_left() > reserve
@@ -137,11 +137,11 @@ impl Search<'_> {
             let n_spent = self.session.budget.n_spent();
             let split = self.evaluate(batch, Purpose::Screening).await?;
             queue.extend(split);
-            n_fruitless = match self.session.budget.n_spent() - n_spent {
-                0 => n_fruitless + 1,
+            n_empty = match self.session.budget.n_spent() - n_spent {
+                0 => n_empty + 1,
                 _ => 0,
             };
-            if n_fruitless >= PATIENCE {
+            if n_empty >= PATIENCE {
                 break;
             }
             self.session.refit();

@@ -52,6 +52,11 @@ pub(super) fn line(event: &Event<'_>, verbosity: u8) -> Option<Line> {
             ),
             is_result: false,
         }),
+        Event::DeploymentRemoved { model, target } => Some(Line {
+            verb: "Removed",
+            object: format!("`{model}` on `{target}`: not in the project"),
+            is_result: true,
+        }),
         Event::LockAwaited { path, holder } => {
             let holder = holder.map_or_else(String::new, |holder| format!(", held by {holder}"));
             Some(Line {
@@ -149,6 +154,9 @@ pub(super) fn message<'a>(event: &Event<'a>) -> Option<Message<'a>> {
         }),
         Event::DeploymentCompared { ratio, accepted } => {
             Message::DeploymentCompared(json::DeploymentCompared { ratio, accepted })
+        }
+        Event::DeploymentRemoved { model, target } => {
+            Message::DeploymentRemoved(json::DeploymentRemoved { model, target })
         }
         Event::LockAwaited { path, holder } => {
             Message::LockAwaited(json::LockAwaited { path, holder })

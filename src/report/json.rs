@@ -26,6 +26,7 @@ pub enum Message<'a> {
     AdaptStarted(AdaptStarted<'a>),
     EvaluationFinished(EvaluationFinished),
     DeploymentCompared(DeploymentCompared),
+    DeploymentRemoved(DeploymentRemoved<'a>),
     LockAwaited(LockAwaited<'a>),
     AdaptFinished(AdaptFinished<'a>),
     Deployed(Deployed<'a>),
@@ -252,6 +253,15 @@ pub struct DeploymentCompared {
     pub ratio: f64,
     /// Whether it replaces the incumbent.
     pub accepted: bool,
+}
+
+/// What was locked is no longer in the project, and was removed from the lock.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DeploymentRemoved<'a> {
+    /// Name of the model.
+    pub model: &'a str,
+    /// Name of the target.
+    pub target: &'a str,
 }
 
 /// Another process holds a lock; the run waits.

@@ -200,3 +200,32 @@ fn dry_run_says_what_would_be_searched_and_measures_nothing() {
     assert_eq!(message(&messages, "adapt-started")["n_reused_tasks"], 0);
     assert!(messages.iter().all(|m| m["reason"] != "adapt-finished"));
 }
+
+#[test]
+fn what_is_no_longer_in_the_project_is_removed_from_the_lock() {
+    let sandbox = Sandbox::with_tiny(&tiny::two());
+    adapt(&sandbox, "--max-evaluations 1");
+    fs::remove_file(sandbox.path("models/tiny.onnx")).unwrap();
+    sandbox.model("models/other.onnx", &tiny::two());
+    let run = sandbox.metainfer("adapt --locked").code(101);
+    assert!(run.stderr.contains("is stale"), "{}", run.stderr);
+
+    // A selection says nothing of what is not in it.
+    adapt(&sandbox, "--model other --max-evaluations 1");
+    locked(&sandbox, "tiny");
+    let run = sandbox.metainfer("check").code(100);
+    assert!(run.stdout.contains("not in the project"), "{}", run.stdout);
+    let run = sandbox.metainfer("adapt --locked").code(101);
+    let orphan = "the lock of model `tiny` on target `cpu` is stale: locked, but not";
+    assert!(run.stderr.contains(orphan), "{}", run.stderr);
+    locked(&sandbox, "tiny");
+
+    let messages = adapt(&sandbox, "");
+    let removed = message(&messages, "deployment-removed");
+    assert_eq!(removed["model"], "tiny");
+    assert_eq!(message(&messages, "adapt-finished")["n_evaluations"], 0);
+    sandbox.metainfer("check").code(0);
+    let lockfile = lock::decode(&sandbox.read("metainfer.lock")).unwrap();
+    assert_eq!(lockfile.deployments.len(), 1);
+    locked(&sandbox, "other");
+}

@@ -49,6 +49,7 @@ impl Setup {
             home: dir.path().join("home"),
             models: vec![model],
             targets: vec![target],
+            is_everything: true,
             search: SearchSettings {
                 max_evaluations: 20,
                 min_gain: 0.03,

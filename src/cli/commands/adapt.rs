@@ -66,6 +66,7 @@ pub(crate) fn run(args: &Args, ctx: &Ctx) -> Result<Outcome, Error> {
             home: ctx.home()?,
             models: selected.into_iter().cloned().collect(),
             targets,
+            is_everything: *selection == Selection::default() && !ctx.global.selects_packages(),
             search: project.settings.search,
             jobs: jobs
                 .or_else(|| std::thread::available_parallelism().ok())

@@ -103,6 +103,7 @@ impl Sandbox {
                 threads: 1,
                 obstacle: None,
             }],
+            is_everything: true,
             search: SearchSettings {
                 max_evaluations,
                 min_gain: 0.03,
