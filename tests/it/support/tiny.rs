@@ -68,12 +68,12 @@ pub(crate) fn two() -> Graph {
     tiny.finish(b)
 }
 
-/// Returns a fully connected layer, which has few mappings.
+/// Returns a fully connected layer so small that it has half a dozen mappings.
 pub(crate) fn dense() -> Graph {
     let mut tiny = Tiny::new(1);
-    tiny.graph.values[0].shape = Shape(vec![1, 16]);
-    let (weights, bias) = (tiny.weights("w", &[16, 16]), tiny.weights("b", &[16]));
-    let y = tiny.value("y", vec![1, 16]);
+    tiny.graph.values[0].shape = Shape(vec![1, 4]);
+    let (weights, bias) = (tiny.weights("w", &[4, 4]), tiny.weights("b", &[4]));
+    let y = tiny.value("y", vec![1, 4]);
     let inputs = [tiny.input(), weights, bias];
     tiny.node("dense", "Gemm", &[], &inputs, y);
     tiny.finish(y)
