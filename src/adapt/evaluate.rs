@@ -45,7 +45,10 @@ impl Search<'_> {
             self.session.budget.spend(reservation);
             self.session.evaluated.insert(artifact.digest);
             let drift = self.drift().await;
-            let limit = self.baseline.as_ref().map(|b| give_up_ns(b.first_ns));
+            let limit = self
+                .baseline
+                .as_ref()
+                .map(|b| give_up_ns(b.first_ns.min(self.best_run_ns) * drift.max(1.0)));
             let expected = self.baseline.as_ref().map(|b| b.first_ns);
             match self.bench.run(&artifact, expected, limit).await {
                 Ok(trial) => {
@@ -225,6 +228,9 @@ impl Search<'_> {
             .run_p25_ns
             .zip(baseline)
             .map(|(ns, baseline)| ns / baseline);
+        if let Some(ns) = evaluation.run_p25_ns {
+            self.best_run_ns = self.best_run_ns.min(ns / drift);
+        }
         let batch = Batch {
             evaluations: vec![evaluation],
             labels: labels.iter().map(|(_, label)| label.clone()).collect(),

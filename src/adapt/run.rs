@@ -188,6 +188,7 @@ async fn adapt(
         session,
         baseline: None,
         best_ns: 0.0,
+        best_run_ns: f64::INFINITY,
         worst_drift: 0.0,
         has_warned: false,
     };

@@ -46,6 +46,8 @@ pub(super) struct Search<'a> {
     /// What the best candidates known add up to, conversions included, nanoseconds; as of the last
     /// batch.
     pub(super) best_ns: f64,
+    /// The fastest whole run of this session, nanoseconds.
+    pub(super) best_run_ns: f64,
     /// How much slower, or faster, the untuned default ran at most than at the start; a fraction.
     pub(super) worst_drift: f64,
     /// Whether the user knows that there are deployments that cannot be built.
