@@ -21,11 +21,11 @@ use crate::store::LabelStore;
 const PATIENCE: u32 = 4;
 
 /// Share of the latency that an evaluation must promise for the search to go on.
-const WORTHWHILE: f64 = 0.005;
+const WORTHWHILE: f64 = 0.003;
 
 /// The search also stops when so many evaluations gained less than [`WORTHWHILE`] in all: promises
 /// of many small tasks add up to more than they hold.
-const MAX_FRUITLESS: u32 = 24;
+const MAX_FRUITLESS: u32 = 40;
 
 /// Everything that one search uses.
 pub(super) struct Search<'a> {
