@@ -3,7 +3,7 @@
 use minijinja::value::Serde;
 use minijinja::{Value, context};
 
-use super::source::{Kernel, KernelCtx, KernelError, Slot};
+use super::source::{Kernel, KernelCtx, KernelError, Slot, parameter};
 use super::tiling::{self, Row, Variant};
 use crate::backend::native::layout::{Border, Geometry, Layout};
 use crate::backend::native::spec::{Conv, literal};
@@ -59,13 +59,7 @@ pub fn conv(
     mapping: &Mapping,
     geometry: &ConvGeometry,
 ) -> Result<Kernel, KernelError> {
-    let int = |name: &'static str| {
-        mapping
-            .int(name)
-            .filter(|&v| v >= 0)
-            .map(|v| v as usize)
-            .ok_or(KernelError::Parameter(name))
-    };
+    let int = |name| parameter(mapping, name, 0);
     let table = ctx.table(Some(int("lanes")? as i64))?;
     let (x, y) = (geometry.x, geometry.y);
     let lanes = table.lanes;

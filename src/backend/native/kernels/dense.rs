@@ -3,7 +3,7 @@
 use minijinja::value::Serde;
 use minijinja::{Value, context};
 
-use super::source::{Kernel, KernelCtx, KernelError, Slot};
+use super::source::{Kernel, KernelCtx, KernelError, Slot, parameter};
 use crate::backend::native::spec::Dense;
 use crate::space::Mapping;
 
@@ -12,13 +12,7 @@ use crate::space::Mapping;
 /// # Errors
 /// [`KernelError::Unsupported`] if the mapping does not fit the shapes.
 pub fn dense(ctx: KernelCtx<'_>, dense: &Dense, mapping: &Mapping) -> Result<Kernel, KernelError> {
-    let int = |name: &'static str| {
-        mapping
-            .int(name)
-            .filter(|&v| v > 0)
-            .map(|v| v as usize)
-            .ok_or(KernelError::Parameter(name))
-    };
+    let int = |name| parameter(mapping, name, 1);
     let table = ctx.table(Some(int("lanes")? as i64))?;
     let lanes = table.lanes;
     let (r, unroll) = (int("oc_vectors")?, int("unroll")?);

@@ -5,7 +5,7 @@ use minijinja::{Value, context};
 use serde::Serialize;
 
 use super::conv::ConvGeometry;
-use super::source::{Kernel, KernelCtx, KernelError, Slot};
+use super::source::{Kernel, KernelCtx, KernelError, Slot, parameter};
 use super::tiling::{self, Row, Variant};
 use crate::backend::native::spec::{Conv, literal};
 use crate::space::Mapping;
@@ -54,13 +54,7 @@ pub fn depthwise(
     mapping: &Mapping,
     geometry: &ConvGeometry,
 ) -> Result<Kernel, KernelError> {
-    let int = |name: &'static str| {
-        mapping
-            .int(name)
-            .filter(|&v| v >= 0)
-            .map(|v| v as usize)
-            .ok_or(KernelError::Parameter(name))
-    };
+    let int = |name| parameter(mapping, name, 0);
     let unsupported = |why: &str| KernelError::Unsupported(why.to_owned());
     let table = ctx.table(Some(int("lanes")? as i64))?;
     let (x, y) = (geometry.x, geometry.y);

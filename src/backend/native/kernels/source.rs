@@ -6,6 +6,7 @@ use crate::backend::native::isa::{self, VectorTable};
 use crate::backend::native::render::{RenderError, Renderer};
 use crate::device::Isa;
 use crate::digest::Digest;
+use crate::space::Mapping;
 
 /// What every kernel is rendered with.
 #[derive(Debug, Clone, Copy)]
@@ -140,6 +141,18 @@ impl KernelCtx<'_> {
             .copied()
             .find(|table| blocks.iter().all(|block| block.is_multiple_of(table.lanes)))
     }
+}
+
+/// Returns a number of a mapping that must be at least `least`.
+pub(super) fn parameter(
+    mapping: &Mapping,
+    name: &'static str,
+    least: i64,
+) -> Result<usize, KernelError> {
+    let value = mapping.int(name).filter(|&value| value >= least);
+    value
+        .map(|value| value as usize)
+        .ok_or(KernelError::Parameter(name))
 }
 
 fn symbol(digest: &Digest) -> String {

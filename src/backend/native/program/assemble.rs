@@ -272,7 +272,6 @@ impl Memory {
                 index[idx] = Some(root);
             }
         }
-        let n_values = wanted.len();
         let mut zeros_len = 0;
         let mut scratch_of = BTreeMap::new();
         for (step, kernel) in kernels.iter().enumerate() {
@@ -292,7 +291,6 @@ impl Memory {
                 }
             }
         }
-        debug_assert!(n_values <= wanted.len());
         let plan = plan(&wanted);
         Self {
             values: index
