@@ -96,4 +96,27 @@ impl Worker {
             other => Err(WorkerError::unexpected(&other)),
         }
     }
+
+    /// Runs the artifact in a slot once on the inputs that a file has, and writes the outputs to
+    /// another one.
+    ///
+    /// # Errors
+    /// See [`Worker::request`].
+    pub async fn run(
+        &mut self,
+        slot: u32,
+        inputs: PathBuf,
+        outputs: PathBuf,
+        limit: Duration,
+    ) -> Result<(), WorkerError> {
+        let request = Request::Run {
+            slot,
+            inputs,
+            outputs,
+        };
+        match self.request(&request, limit).await? {
+            Response::Ran => Ok(()),
+            other => Err(WorkerError::unexpected(&other)),
+        }
+    }
 }

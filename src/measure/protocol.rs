@@ -55,6 +55,16 @@ pub enum Request {
         /// Seed of the order.
         seed: u64,
     },
+    /// Runs the artifact in a slot once on inputs that a file has (safetensors, under their names)
+    /// and writes its outputs to another one.
+    Run {
+        /// Slot number.
+        slot: u32,
+        /// Inputs.
+        inputs: PathBuf,
+        /// Where the outputs go; what is there is replaced.
+        outputs: PathBuf,
+    },
     /// Ends the worker.
     Exit,
 }
@@ -74,6 +84,8 @@ pub enum Response {
         /// Samples by slot.
         slots_ns: Vec<Vec<u64>>,
     },
+    /// The outputs are written.
+    Ran,
     /// The request failed; the worker goes on.
     Failed {
         /// How the trial ended.

@@ -590,3 +590,62 @@ async fn a_program_that_is_missing_or_no_worker_is_told_apart() {
     );
     assert_eq!(error.outcome(), Outcome::DeviceLost);
 }
+
+#[tokio::test]
+async fn a_run_on_given_inputs_writes_outputs_as_they_are_typed() {
+    let fixture = Fixture::new();
+    let mut worker = worker();
+    let mut artifact = fixture.artifact("right", RIGHT);
+    // Four numbers of f32 are as many bytes as these.
+    artifact.steps[1].traces.clear();
+    let outputs = fixture.dir.path().join("outputs.safetensors");
+    for (dtype, name, len) in [
+        (DType::F32, Dtype::F32, 4),
+        (DType::F16, Dtype::F16, 8),
+        (DType::I64, Dtype::I64, 2),
+        (DType::U8, Dtype::U8, 16),
+        (DType::Bool, Dtype::BOOL, 16),
+    ] {
+        artifact.outputs[0].dtype = dtype;
+        artifact.outputs[0].shape = Shape(vec![len, 1]);
+        worker.load(0, artifact.clone(), LIMIT).await.unwrap();
+        worker
+            .run(0, fixture.reference(), outputs.clone(), LIMIT)
+            .await
+            .unwrap();
+        let written = fs::read(&outputs).unwrap();
+        let tensors = safetensors::SafeTensors::deserialize(&written).unwrap();
+        assert_eq!(tensors.names(), ["y"]);
+        let y = tensors.tensor("y").unwrap();
+        assert_eq!((y.dtype(), y.shape()), (name, &[len, 1][..]));
+        assert_eq!(y.data(), bytes(&Y));
+    }
+}
+
+#[tokio::test]
+async fn a_run_shows_what_it_leaves_unwritten_and_refuses_other_inputs() {
+    let fixture = Fixture::new();
+    let mut worker = worker();
+    let mut artifact = fixture.artifact("right", RIGHT);
+    artifact.outputs[0].shape = Shape(vec![1, 5]);
+    let outputs = fixture.dir.path().join("outputs.safetensors");
+    worker.load(0, artifact.clone(), LIMIT).await.unwrap();
+    worker
+        .run(0, fixture.reference(), outputs.clone(), LIMIT)
+        .await
+        .unwrap();
+    let written = fs::read(&outputs).unwrap();
+    let tensors = safetensors::SafeTensors::deserialize(&written).unwrap();
+    let data = tensors.tensor("y").unwrap().data();
+    assert_eq!(data[..16], bytes(&Y));
+    assert!(f32::from_le_bytes(data[16..].try_into().unwrap()).is_nan());
+
+    artifact.inputs[0].name = "z".to_owned();
+    worker.load(0, artifact, LIMIT).await.unwrap();
+    let refused = worker.run(0, fixture.reference(), outputs, LIMIT).await;
+    let error = refused.unwrap_err();
+    assert!(
+        !error.is_fatal() && error.to_string().contains("`z`"),
+        "{error}"
+    );
+}

@@ -11,6 +11,7 @@ mod host;
 mod process;
 mod reference;
 mod refusal;
+mod run;
 mod serve;
 mod slot;
 #[cfg(test)]

@@ -126,6 +126,24 @@ fn dtype(dtype: Dtype) -> Option<DType> {
     })
 }
 
+/// Returns how safetensors calls an element type.
+pub(super) fn name(dtype: DType) -> Dtype {
+    match dtype {
+        DType::F32 => Dtype::F32,
+        DType::F16 => Dtype::F16,
+        DType::F64 => Dtype::F64,
+        DType::I8 => Dtype::I8,
+        DType::U8 => Dtype::U8,
+        DType::I16 => Dtype::I16,
+        DType::U16 => Dtype::U16,
+        DType::I32 => Dtype::I32,
+        DType::U32 => Dtype::U32,
+        DType::I64 => Dtype::I64,
+        DType::U64 => Dtype::U64,
+        DType::Bool => Dtype::BOOL,
+    }
+}
+
 fn stamp(path: &Path) -> Option<(u64, SystemTime)> {
     let metadata = path.metadata().ok()?;
     Some((metadata.len(), metadata.modified().ok()?))

@@ -8,6 +8,7 @@ use super::check;
 use super::clock::Counter;
 use super::reference::Reference;
 use super::refusal::Refusal;
+use super::run;
 use super::slot::Slot;
 use super::timing;
 use crate::measure::protocol::{Request, Response};
@@ -86,6 +87,15 @@ impl State {
             } => {
                 let slots_ns = timing::compare(&mut self.slots, &slots, warmup, rounds, seed)?;
                 Ok(Response::Compared { slots_ns })
+            }
+            Request::Run {
+                slot,
+                inputs,
+                outputs,
+            } => {
+                let slot = timing::get(&mut self.slots, slot)?;
+                run::run(slot, &inputs, &outputs)?;
+                Ok(Response::Ran)
             }
             Request::Exit => Err(Refusal::device_lost("the worker is ending")),
         }
