@@ -9,13 +9,17 @@
 )]
 
 mod ci;
+mod conformance;
 mod models;
 mod peers;
 mod shell;
 mod tidy;
 
+use std::process::ExitCode;
+
 use anyhow::Result;
 use clap::Parser;
+use metainfer::measure::worker;
 
 /// Maintenance commands of cargo-metainfer.
 #[derive(Parser)]
@@ -27,15 +31,23 @@ enum Command {
     Models(models::Args),
     /// Measure deployed models against other engines
     Peers(peers::Args),
+    /// Run the ONNX project's own test cases on the native backend
+    Conformance(conformance::Args),
     /// Run everything that CI runs
     Ci(ci::Args),
 }
 
-fn main() -> Result<()> {
+fn main() -> Result<ExitCode> {
+    // This program starts itself anew to run what is compiled, as `cargo metainfer` does.
+    if let Some(args) = worker::requested(std::env::args()) {
+        return Ok(worker::main(args));
+    }
     match Command::parse() {
         Command::Tidy(args) => tidy::run(&args),
         Command::Models(args) => models::run(&args),
         Command::Peers(args) => peers::run(&args),
+        Command::Conformance(args) => conformance::run(&args),
         Command::Ci(args) => ci::run(&args),
     }
+    .map(|()| ExitCode::SUCCESS)
 }

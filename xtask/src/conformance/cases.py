@@ -1,6 +1,6 @@
 """Writes the ONNX project's backend test cases in a form that needs no ONNX package to read.
 
-Usage: cases.py DIRECTORY [--light]
+Usage: cases.py DIRECTORY
 
 Makes DIRECTORY/<case>/model.onnx, and for each set of data i inputs_<i>.safetensors and
 outputs_<i>.safetensors with tensors under their names in the model. DIRECTORY/cases.json lists the
@@ -36,19 +36,17 @@ TYPES = {
     TensorProto.UINT64: "U64",
 }
 
-# Data for the `light` models, which have expected outputs only: their runner feeds numbers that
-# rise from 0 towards 1.
+# Real networks whose weights are one number each. They come with expected outputs only: their own
+# runner feeds them numbers that rise from 0 towards 1.
 LIGHT = "light"
+KINDS = ["node", "pytorch-converted", "pytorch-operator", "simple", LIGHT]
 
 
 def main():
     directory = sys.argv[1]
-    kinds = ["node", "pytorch-converted", "pytorch-operator", "simple"]
-    if "--light" in sys.argv[2:]:
-        kinds.append(LIGHT)
     listed = []
     nodes = {}
-    for kind in kinds:
+    for kind in KINDS:
         cases = light_cases() if kind == LIGHT else loaded_cases(kind)
         for name, model, sets, rtol, atol in cases:
             operator = operator_of(name, kind, model, nodes)
@@ -58,6 +56,7 @@ def main():
                 "operator": operator,
                 "rtol": rtol,
                 "atol": atol,
+                "inputs": [info.name for info in open_inputs(model)],
                 "sets": 0,
                 "not_covered": reason(model),
             }

@@ -1,0 +1,309 @@
+//! One case from its file to a verdict.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+
+use anyhow::Result;
+use metainfer::backend::native::Native;
+use metainfer::backend::native::program::Program;
+use metainfer::backend::{Artifact, Backend, BackendError};
+use metainfer::graph::{Graph, InferError, Partition, ValueId, partition};
+use metainfer::onnx::{self, LoadOptions, LoadedModel, Problem};
+
+use super::bind::bind;
+use super::cache::{self, Cache};
+use super::compare::difference;
+use super::runner::Runner;
+use super::subsets;
+use super::suite::Case;
+use super::values::{self, Values};
+use super::verdict::{Form, Stage, Verdict};
+
+/// What cases are tried with.
+pub(super) struct Bench<'a> {
+    /// The backend.
+    pub(super) native: &'a Native,
+    /// What it built before.
+    pub(super) cache: &'a Cache,
+    /// Runs what it builds.
+    pub(super) runner: Runner,
+    /// A file for models with bound inputs.
+    pub(super) scratch: PathBuf,
+}
+
+/// A model that can be built, or that loading computed as a whole.
+struct Ready {
+    graph: Graph,
+    partition: Partition,
+    /// `None` if all outputs are constants.
+    program: Option<Program>,
+}
+
+/// Why a model is not ready.
+struct Obstacle {
+    kind: ObstacleKind,
+    reason: String,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum ObstacleKind {
+    /// A shape depends on the elements of something that is no constant.
+    DataDependent,
+    /// Loading refuses it.
+    Unsupported,
+    /// The backend has no kernel.
+    NoKernel,
+    /// A valid model is taken for a broken one, or something panics.
+    Broken(Stage),
+}
+
+/// The inputs of a case, in the order in which the model has them.
+type Inputs = Vec<(String, Values)>;
+/// Outputs by name.
+type Outputs = BTreeMap<String, Values>;
+
+impl Bench<'_> {
+    /// Tries a case on all its data.
+    ///
+    /// # Errors
+    /// Only if files of the case cannot be read or written.
+    pub(super) fn judge(&mut self, case: &Case) -> Result<Verdict> {
+        if let Some(reason) = &case.not_covered {
+            return Ok(Verdict::not_covered(Stage::Data, reason));
+        }
+        let mut verdict = Verdict::passed(Form::default());
+        for set in 0..case.sets {
+            verdict = self.judge_set(case, set)?;
+            if verdict.reason.is_some() {
+                break;
+            }
+        }
+        Ok(verdict)
+    }
+
+    fn judge_set(&mut self, case: &Case, set: usize) -> Result<Verdict> {
+        let model = fs::read(case.model())?;
+        let mut inputs = values::read(&case.inputs_file(set))?;
+        let inputs: Inputs = case
+            .inputs
+            .iter()
+            .filter_map(|name| inputs.remove_entry(name))
+            .collect();
+        let expected = values::read(&case.outputs_file(set))?;
+        let (ready, mut form) = match self.open(&model, &inputs)? {
+            Ok(opened) => opened,
+            Err(Obstacle { kind, reason }) => {
+                return Ok(match kind {
+                    ObstacleKind::Broken(stage) => Verdict::failed(stage, reason, Form::default()),
+                    ObstacleKind::NoKernel => Verdict::not_covered(Stage::Build, reason),
+                    _ => Verdict::not_covered(Stage::Load, reason),
+                });
+            }
+        };
+        let actual = if let Some(program) = &ready.program {
+            let artifact = match self.build(&ready, program) {
+                Ok(artifact) => artifact,
+                Err(error) => {
+                    return Ok(Verdict::failed(Stage::Build, format!("{error:#}"), form));
+                }
+            };
+            let is_right = |actual: &Outputs| wrong(case, actual, &expected).is_none();
+            match self.runner.run(&artifact, &case.inputs_file(set), is_right) {
+                Ok(actual) => actual,
+                Err(reason) => return Ok(Verdict::failed(Stage::Run, reason, form)),
+            }
+        } else {
+            form.is_folded = true;
+            constants(&ready.graph)
+        };
+        Ok(match wrong(case, &actual, &expected) {
+            Some(reason) => Verdict::failed(Stage::Compare, reason, form),
+            None => Verdict::passed(form),
+        })
+    }
+
+    /// Gets a model ready with as few inputs bound as will do.
+    ///
+    /// Nothing is bound at first. Where a shape depends on elements, the fewest inputs are bound
+    /// that give it one; where the backend has no kernel then, the fewest with which it has one,
+    /// as long as something is left for the kernel to do.
+    fn open(&self, model: &[u8], inputs: &Inputs) -> Result<Result<(Ready, Form), Obstacle>> {
+        let mut shapes = Vec::new();
+        let mut opened = self.attempt(model, inputs, &shapes)?;
+        if is(&opened, ObstacleKind::DataDependent) {
+            for bound in subsets::larger(inputs.len(), &shapes) {
+                let attempt = self.attempt(model, inputs, &bound)?;
+                if !is(&attempt, ObstacleKind::DataDependent) {
+                    (shapes, opened) = (bound, attempt);
+                    break;
+                }
+            }
+        }
+        let mut all = shapes.clone();
+        if is(&opened, ObstacleKind::NoKernel) {
+            for bound in subsets::larger(inputs.len(), &shapes) {
+                let attempt = self.attempt(model, inputs, &bound)?;
+                let runs =
+                    |ready: &Ready| ready.program.is_some() && !ready.graph.inputs.is_empty();
+                if attempt.as_ref().is_ok_and(runs) {
+                    (all, opened) = (bound, attempt);
+                    break;
+                }
+            }
+        }
+        let names = |chosen: &mut dyn Iterator<Item = usize>| {
+            chosen.map(|idx| inputs[idx].0.clone()).collect::<Vec<_>>()
+        };
+        let form = Form {
+            shape_inputs: names(&mut shapes.iter().copied()),
+            weight_inputs: names(&mut all.iter().copied().filter(|idx| !shapes.contains(idx))),
+            is_folded: false,
+        };
+        Ok(opened.map(|ready| (ready, form)))
+    }
+
+    /// Gets a model ready with some inputs bound to the case's data.
+    fn attempt(
+        &self,
+        model: &[u8],
+        inputs: &Inputs,
+        bound: &[usize],
+    ) -> Result<Result<Ready, Obstacle>> {
+        let values: Vec<(&str, &Values)> = bound
+            .iter()
+            .map(|&idx| (inputs[idx].0.as_str(), &inputs[idx].1))
+            .collect();
+        fs::write(&self.scratch, bind(model, &values)?)?;
+        let open = inputs.iter().enumerate();
+        let open = open.filter(|(idx, _)| !bound.contains(idx));
+        let options = LoadOptions {
+            input_shapes: open
+                .map(|(_, (name, values))| (name.clone(), values.shape.clone()))
+                .collect(),
+        };
+        let attempt = || self.ready(&options);
+        Ok(
+            catch_unwind(AssertUnwindSafe(attempt)).unwrap_or_else(|panic| {
+                Err(Obstacle {
+                    kind: ObstacleKind::Broken(Stage::Load),
+                    reason: format!("panics: {}", text_of(&*panic)),
+                })
+            }),
+        )
+    }
+
+    fn ready(&self, options: &LoadOptions) -> Result<Ready, Obstacle> {
+        let LoadedModel { graph, .. } =
+            onnx::load(&self.scratch, options).map_err(|error| Obstacle {
+                kind: kind_of(&error.problem),
+                reason: chain(&*error.problem),
+            })?;
+        let partition = partition(&graph);
+        let is_constant = |id: &ValueId| graph.constant(*id).is_some();
+        if graph.outputs.iter().all(is_constant) {
+            return Ok(Ready {
+                graph,
+                partition,
+                program: None,
+            });
+        }
+        let program = match self.native.program(&graph, &partition, None) {
+            Ok(Ok(program)) => program,
+            Ok(Err(failure)) => {
+                return Err(Obstacle {
+                    kind: ObstacleKind::Broken(Stage::Build),
+                    reason: failure.message,
+                });
+            }
+            Err(BackendError::NotCovered { missing, .. }) => {
+                return Err(Obstacle {
+                    kind: ObstacleKind::NoKernel,
+                    reason: missing.join("; "),
+                });
+            }
+            Err(error) => {
+                return Err(Obstacle {
+                    kind: ObstacleKind::Broken(Stage::Build),
+                    reason: chain(&error),
+                });
+            }
+        };
+        Ok(Ready {
+            graph,
+            partition,
+            program: Some(program),
+        })
+    }
+
+    fn build(&self, ready: &Ready, program: &Program) -> Result<Artifact> {
+        let digest = program.digest();
+        if let Some(artifact) = self.cache.find(digest) {
+            return Ok(artifact);
+        }
+        let prepared = self.native.prepare(&ready.graph, &ready.partition)?;
+        let built = cache::build(&*prepared, ready.partition.subgraphs.len())?;
+        self.cache.keep(digest, &built)
+    }
+}
+
+/// Says which outputs are wrong, and how.
+fn wrong(case: &Case, actual: &Outputs, expected: &Outputs) -> Option<String> {
+    let wrong = expected.iter().filter_map(|(name, expected)| {
+        let difference = match actual.get(name) {
+            Some(actual) => difference(actual, expected, case.tolerance())?,
+            None => "is missing".to_owned(),
+        };
+        Some(format!("`{name}` {difference}"))
+    });
+    let wrong: Vec<String> = wrong.collect();
+    (!wrong.is_empty()).then(|| wrong.join("; "))
+}
+
+fn constants(graph: &Graph) -> Outputs {
+    let outputs = graph.outputs.iter().filter_map(|&id| {
+        let tensor = graph.constant(id)?;
+        Some((graph.value(id).name.clone(), tensor.into()))
+    });
+    outputs.collect()
+}
+
+fn is<T>(result: &Result<T, Obstacle>, kind: ObstacleKind) -> bool {
+    result.as_ref().is_err_and(|obstacle| obstacle.kind == kind)
+}
+
+/// Tells what is not supported from what is taken for broken: the suite's models are valid.
+fn kind_of(problem: &Problem) -> ObstacleKind {
+    match problem {
+        Problem::Mismatch {
+            source: InferError::DataDependent(_),
+            ..
+        } => ObstacleKind::DataDependent,
+        Problem::UnsupportedOperator { detail, .. } if detail.contains("depends on the data") => {
+            ObstacleKind::DataDependent
+        }
+        Problem::UnsupportedOperator { .. }
+        | Problem::UnsupportedType { .. }
+        | Problem::Opset { .. }
+        | Problem::ZeroSized { .. } => ObstacleKind::Unsupported,
+        _ => ObstacleKind::Broken(Stage::Load),
+    }
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text = format!("{text}: {error}");
+        source = error.source();
+    }
+    text
+}
+
+/// Returns what a panic says.
+fn text_of(panic: &(dyn std::any::Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or_default()
+}
