@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use metainfer::backend::native::Native;
-use metainfer::backend::{Artifact, Backend, Prepared};
+use metainfer::backend::native::program::Program;
+use metainfer::backend::{Artifact, Backend, IoSpec, Prepared};
 use metainfer::digest::Digest;
 
 use crate::shell;
@@ -40,7 +41,7 @@ impl Cache {
     }
 
     /// Returns the artifact of a program if it is there.
-    pub(super) fn find(&self, program: Digest) -> Option<Artifact> {
+    pub(super) fn find(&self, program: &Program) -> Option<Artifact> {
         let text = fs::read_to_string(self.path(program, "json")).ok()?;
         serde_json::from_str(&text).ok()
     }
@@ -49,7 +50,7 @@ impl Cache {
     ///
     /// # Errors
     /// If it cannot be moved.
-    pub(super) fn keep(&self, program: Digest, built: &Artifact) -> Result<Artifact> {
+    pub(super) fn keep(&self, program: &Program, built: &Artifact) -> Result<Artifact> {
         let kept = Artifact {
             library: self.path(program, "so"),
             weights: self.path(program, "bin"),
@@ -68,10 +69,17 @@ impl Cache {
         Ok(kept)
     }
 
-    fn path(&self, program: Digest, extension: &str) -> PathBuf {
-        self.directory
-            .join(format!("{}.{extension}", program.short()))
+    fn path(&self, program: &Program, extension: &str) -> PathBuf {
+        let key = key(program.digest(), &program.inputs, &program.outputs);
+        self.directory.join(format!("{}.{extension}", key.short()))
     }
+}
+
+/// Returns what tells programs apart: also their inputs and outputs, as equal code may serve
+/// several shapes.
+fn key(code: Digest, inputs: &[IoSpec], outputs: &[IoSpec]) -> Digest {
+    let text = format!("{code:?} {inputs:?} {outputs:?}");
+    Digest::of_bytes("metainfer conformance program v1", text.as_bytes())
 }
 
 /// Builds a model with the default mapping of each subgraph.
@@ -85,4 +93,25 @@ pub(super) fn build(prepared: &dyn Prepared, n_subgraphs: usize) -> Result<Artif
     prepared
         .build(&candidates, 1)?
         .map_err(|failure| anyhow::anyhow!("{}", failure.message))
+}
+
+#[cfg(test)]
+mod tests {
+    use metainfer::graph::{DType, Shape};
+
+    use super::*;
+
+    #[test]
+    fn equal_code_for_other_shapes_is_another_program() {
+        let key = |dims: &[usize]| {
+            let y = IoSpec {
+                name: "y".to_owned(),
+                dtype: DType::F32,
+                shape: Shape(dims.to_vec()),
+            };
+            key(Digest::of_bytes("metainfer test v1", b"code"), &[], &[y])
+        };
+        assert_eq!(key(&[3, 1]), key(&[3, 1]));
+        assert_ne!(key(&[3, 1]), key(&[1, 3]));
+    }
 }

@@ -1,4 +1,5 @@
-//! What the repository says about cases: which are expected to fail or not run, and why.
+//! What the repository says about cases: which are expected to fail, are not covered or not run, and
+//! why.
 
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
@@ -18,6 +19,9 @@ pub(super) struct Expected {
     /// Not run.
     #[serde(default)]
     skipped: Vec<Entry>,
+    /// Not covered, and not meant to be.
+    #[serde(default)]
+    not_covered: Vec<Refusal>,
 }
 
 /// Cases that have one reason.
@@ -26,6 +30,20 @@ pub(super) struct Expected {
 struct Entry {
     /// Names; `*` stands for any characters.
     cases: Vec<String>,
+    /// Why, for people.
+    reason: String,
+}
+
+/// Cases that are refused, by what the refusal says or by their operator.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Refusal {
+    /// What the refusals say; `*` stands for any characters.
+    #[serde(default)]
+    messages: Vec<String>,
+    /// Operators that the cases count for; `*` stands for any characters.
+    #[serde(default)]
+    operators: Vec<String>,
     /// Why, for people.
     reason: String,
 }
@@ -48,6 +66,13 @@ impl Expected {
                 entry.cases
             );
         }
+        for refusal in &expected.not_covered {
+            let n_patterns = refusal.messages.len() + refusal.operators.len();
+            ensure!(
+                !refusal.reason.trim().is_empty() && n_patterns > 0,
+                "{refusal:?} has no reason or no cases"
+            );
+        }
         Ok(expected)
     }
 
@@ -59,6 +84,17 @@ impl Expected {
     /// Returns why a case fails, if it is expected to.
     pub(super) fn fails(&self, case: &str) -> Option<&str> {
         reason(&self.fails, case)
+    }
+
+    /// Returns whether it is said why a case is not covered.
+    pub(super) fn refuses(&self, operator: &str, verdict: &Verdict) -> bool {
+        let message = verdict.reason.as_deref().unwrap_or_default();
+        self.not_covered.iter().any(|refusal| {
+            let is_of = |patterns: &[String], text: &str| {
+                patterns.iter().any(|pattern| matches(pattern, text))
+            };
+            is_of(&refusal.messages, message) || is_of(&refusal.operators, operator)
+        })
     }
 
     /// Says what is wrong with how a case went, if anything is.
@@ -142,6 +178,18 @@ mod tests {
         assert!(expected.objection("ab", &refused).is_none());
         assert_eq!(expected.unknown(&["b", "c"]), ["a*"]);
         assert!(expected.unknown(&["ab"]).is_empty());
+    }
+
+    #[test]
+    fn refusals_are_known_by_message_or_operator() {
+        let text = "[[not_covered]]\nmessages = [\"values of * type\"]\noperators = [\"Loop\"]\n\
+                    reason = \"no\"\n";
+        let expected = Expected::decode(text).unwrap();
+        let refused = |message| Verdict::not_covered(Stage::Data, message);
+        assert!(expected.refuses("Add", &refused("values of string type")));
+        assert!(expected.refuses("Loop", &refused("loops are not")));
+        assert!(!expected.refuses("Add", &refused("loops are not")));
+        assert!(Expected::decode("[[not_covered]]\nreason = \"all\"\n").is_err());
     }
 
     #[test]

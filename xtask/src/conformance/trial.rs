@@ -238,13 +238,12 @@ impl Bench<'_> {
     }
 
     fn build(&self, ready: &Ready, program: &Program) -> Result<Artifact> {
-        let digest = program.digest();
-        if let Some(artifact) = self.cache.find(digest) {
+        if let Some(artifact) = self.cache.find(program) {
             return Ok(artifact);
         }
         let prepared = self.native.prepare(&ready.graph, &ready.partition)?;
         let built = cache::build(&*prepared, ready.partition.subgraphs.len())?;
-        self.cache.keep(digest, &built)
+        self.cache.keep(program, &built)
     }
 }
 
@@ -306,4 +305,129 @@ fn text_of(panic: &(dyn std::any::Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied())
         .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use metainfer::backend::native::NativeOptions;
+    use metainfer::device::Isa;
+    use metainfer::graph::{DType, Node, Shape, Value};
+
+    use super::*;
+
+    /// Gets a model of a chain of operators ready, of which the first one reads all inputs; says
+    /// which were bound, and whether there is a program.
+    fn check(operators: &[&str], inputs: &[(&str, Values)]) -> (Form, bool) {
+        let dir = tempfile::tempdir().unwrap();
+        let native = Native::open(&NativeOptions {
+            isa: Isa::Portable,
+            rustc: "rustc".into(),
+            dir: dir.path().join("native"),
+            opt_level: 1,
+            timeout: std::time::Duration::from_mins(1),
+            templates: BTreeMap::new(),
+        })
+        .unwrap();
+        let bench = Bench {
+            native: &native,
+            cache: &Cache::open(&native).unwrap(),
+            runner: Runner::new(dir.path().join("outputs")).unwrap(),
+            scratch: dir.path().join("model.onnx"),
+        };
+        let inputs: Inputs = inputs
+            .iter()
+            .map(|(name, values)| ((*name).to_owned(), values.clone()))
+            .collect();
+        let model = model(operators, &inputs);
+        let Ok((ready, form)) = bench.open(&model, &inputs).unwrap() else {
+            panic!("not ready");
+        };
+        (form, ready.program.is_some())
+    }
+
+    fn model(operators: &[&str], inputs: &Inputs) -> Vec<u8> {
+        let mut graph = Graph {
+            name: String::new(),
+            opset: 14,
+            values: Vec::new(),
+            nodes: Vec::new(),
+            inputs: (0..inputs.len()).map(ValueId).collect(),
+            outputs: vec![ValueId(inputs.len() + operators.len() - 1)],
+        };
+        let mut value = |name: String, dtype, dims: &[usize]| {
+            graph.values.push(Value {
+                name,
+                dtype,
+                shape: Shape(dims.to_vec()),
+                data: None,
+            });
+        };
+        for (name, values) in inputs {
+            value(name.clone(), values.dtype, &values.shape);
+        }
+        let mut read: Vec<_> = (0..inputs.len()).map(|idx| Some(ValueId(idx))).collect();
+        for (idx, op) in operators.iter().enumerate() {
+            value(format!("y{idx}"), DType::F32, &[]);
+            let written = vec![Some(ValueId(inputs.len() + idx))];
+            graph.nodes.push(Node {
+                name: String::new(),
+                op: (*op).to_owned(),
+                domain: String::new(),
+                attributes: BTreeMap::new(),
+                inputs: std::mem::replace(&mut read, written.clone()),
+                outputs: written,
+            });
+        }
+        onnx::encode(&graph).unwrap()
+    }
+
+    fn f32s(shape: &[usize], numbers: &[f32]) -> Values {
+        Values {
+            dtype: DType::F32,
+            shape: shape.to_vec(),
+            bytes: numbers.iter().flat_map(|n| n.to_le_bytes()).collect(),
+        }
+    }
+
+    #[test]
+    fn only_inputs_that_shapes_depend_on_are_bound() {
+        let shape = Values {
+            dtype: DType::I64,
+            shape: vec![2],
+            bytes: [3_i64, 2].iter().flat_map(|n| n.to_le_bytes()).collect(),
+        };
+        let (form, has_program) = check(
+            &["Reshape", "Relu"],
+            &[("x", f32s(&[2, 3], &[1.0; 6])), ("shape", shape)],
+        );
+        assert_eq!(form.shape_inputs, ["shape"]);
+        assert!(form.weight_inputs.is_empty() && has_program);
+    }
+
+    #[test]
+    fn nothing_is_bound_where_nothing_must_be() {
+        let x = f32s(&[2, 3], &[1.0; 6]);
+        let (form, has_program) = check(&["Add", "Relu"], &[("a", x.clone()), ("b", x)]);
+        assert_eq!(form, Form::default());
+        assert!(has_program);
+    }
+
+    #[test]
+    fn a_model_without_a_shape_otherwise_is_computed_as_a_whole() {
+        let bounds = [("start", 1.0), ("limit", 5.0), ("delta", 2.0)];
+        let inputs = bounds.map(|(name, number)| (name, f32s(&[], &[number])));
+        let (form, has_program) = check(&["Range", "Relu"], &inputs);
+        assert_eq!(form.shape_inputs, ["start", "limit", "delta"]);
+        assert!(!has_program);
+    }
+
+    #[test]
+    fn outputs_are_missing_wrong_or_right() {
+        let case = Case::default();
+        let outputs = |number| Outputs::from([("y".to_owned(), f32s(&[1], &[number]))]);
+        assert_eq!(wrong(&case, &outputs(1.0), &outputs(1.0)), None);
+        let missing = wrong(&case, &Outputs::new(), &outputs(1.0)).unwrap();
+        assert_eq!(missing, "`y` is missing");
+        assert!(wrong(&case, &outputs(2.0), &outputs(1.0)).is_some());
+    }
 }
