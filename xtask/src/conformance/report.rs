@@ -91,11 +91,12 @@ pub(super) fn tally<'a>(tried: &[(&'a Case, Verdict)]) -> BTreeMap<&'a str, Tall
     operators
 }
 
-/// Prints the table and writes `target/conformance/report.json`.
+/// Prints the table and writes `target/conformance/report.json`, or `report.partial.json` if not all
+/// cases were tried.
 ///
 /// # Errors
 /// If the file cannot be written.
-pub(super) fn publish(tried: &[(&Case, Verdict)]) -> Result<()> {
+pub(super) fn publish(tried: &[(&Case, Verdict)], is_whole: bool) -> Result<()> {
     let operators = tally(tried);
     let mut totals = Tally::default();
     for (_, verdict) in tried {
@@ -117,7 +118,12 @@ pub(super) fn publish(tried: &[(&Case, Verdict)]) -> Result<()> {
             })
             .collect(),
     };
-    let path = shell::target("conformance/report.json");
+    let name = if is_whole {
+        "report.json"
+    } else {
+        "report.partial.json"
+    };
+    let path = shell::target("conformance").join(name);
     fs::write(&path, serde_json::to_string_pretty(&report)?)?;
     println!("\nwritten to {}", path.display());
     Ok(())

@@ -25,6 +25,7 @@ const COMPILE_LIMIT: Duration = Duration::from_mins(2);
 
 /// What to run.
 #[derive(clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
 pub(crate) struct Args {
     /// Only cases that count for an operator of ONNX
     #[arg(long = "op", value_name = "NAME")]
@@ -41,6 +42,9 @@ pub(crate) struct Args {
     /// Also fail on cases that are not covered although the list does not say why
     #[arg(long)]
     strict: bool,
+    /// Print how each case went
+    #[arg(short, long)]
+    verbose: bool,
     /// List the cases and run none
     #[arg(long)]
     list: bool,
@@ -62,7 +66,13 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     let started = Instant::now();
     let tried = try_all(&cases, &expected, args.jobs.max(1))?;
-    report::publish(&tried)?;
+    if args.verbose {
+        for (case, verdict) in &tried {
+            println!("{:30} {}: {verdict}", case.operator, case.name);
+        }
+        println!();
+    }
+    report::publish(&tried, args.operators.is_empty() && args.cases.is_empty())?;
     eprintln!("{} cases in {:.0?}", tried.len(), started.elapsed());
     let names: Vec<&str> = all.iter().map(|case| case.name.as_str()).collect();
     judge(&tried, &expected, &names, args.strict)

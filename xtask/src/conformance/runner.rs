@@ -88,3 +88,36 @@ impl Runner {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use metainfer::digest::Digest;
+
+    use super::*;
+
+    #[test]
+    fn a_worker_that_ends_is_a_message_and_is_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut runner = Runner::new(dir.path().join("outputs")).unwrap();
+        runner.spec.command = "sh".into();
+        // Answers one request, then ends.
+        let answer = "read request; echo '{\"response\":\"loaded\"}'";
+        runner.spec.args = vec!["-c".into(), answer.into()];
+        let artifact = Artifact {
+            digest: Digest::of_bytes("metainfer test v1", b""),
+            library: PathBuf::new(),
+            weights: PathBuf::new(),
+            arena_bytes: 0,
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            steps: Vec::new(),
+            compile_ns: 0,
+        };
+        for _ in 0..2 {
+            let ended = runner.run(&artifact, Path::new("inputs"), |_| true);
+            let message = ended.unwrap_err();
+            assert!(message.contains("ended"), "{message}");
+            assert!(runner.worker.is_none());
+        }
+    }
+}

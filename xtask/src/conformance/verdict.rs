@@ -1,5 +1,7 @@
 //! How a case went.
 
+use std::fmt;
+
 use serde::Serialize;
 
 /// How a case went.
@@ -101,5 +103,53 @@ impl Verdict {
             reason: Some(reason.to_owned()),
             form: Form::default(),
         }
+    }
+}
+
+impl fmt::Display for Verdict {
+    /// Formats as `failed at Compare: why [bound: names]`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.outcome {
+            Outcome::Passed if self.form.is_folded => "passed, computed by loading alone",
+            Outcome::Passed => "passed",
+            Outcome::Failed => "failed",
+            Outcome::NotCovered => "not covered",
+            Outcome::Skipped => "skipped",
+        })?;
+        if let Some(stage) = self.stage {
+            write!(f, " at {stage:?}")?;
+        }
+        if let Some(reason) = &self.reason {
+            write!(f, ": {reason}")?;
+        }
+        let Form {
+            shape_inputs,
+            weight_inputs,
+            ..
+        } = &self.form;
+        for (what, names) in [("for shapes", shape_inputs), ("as weights", weight_inputs)] {
+            if !names.is_empty() {
+                write!(f, " [bound {what}: {}]", names.join(", "))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verdicts_say_what_was_bound() {
+        let form = Form {
+            shape_inputs: vec!["axes".to_owned()],
+            weight_inputs: vec!["W".to_owned(), "B".to_owned()],
+            is_folded: false,
+        };
+        let expected = "passed [bound for shapes: axes] [bound as weights: W, B]";
+        assert_eq!(Verdict::passed(form).to_string(), expected);
+        let refused = Verdict::not_covered(Stage::Load, "loops are not");
+        assert_eq!(refused.to_string(), "not covered at Load: loops are not");
     }
 }
