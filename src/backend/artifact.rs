@@ -5,8 +5,8 @@
 //! ```c
 //! // Runs steps first..last. With ticks, ticks[i] is the counter before step i and ticks[last]
 //! // the counter after the last one.
-//! void metainfer_steps(const void *const *inputs, void *const *outputs, float *arena,
-//!                      const float *weights, size_t first, size_t last, uint64_t *ticks);
+//! void metainfer_steps(const void *const *inputs, void *const *outputs, void *arena,
+//!                      const void *weights, size_t first, size_t last, uint64_t *ticks);
 //! ```
 //!
 //! `arena` has [`Artifact::arena_bytes`] bytes, aligned to 64, and is zeroed once before the first
@@ -28,7 +28,7 @@ pub struct Artifact {
     pub digest: Digest,
     /// Shared library; its path is unique, as a loader may return an old library for a known one.
     pub library: PathBuf,
-    /// Packed weights, f32 little-endian.
+    /// Packed weights and constants, little-endian.
     pub weights: PathBuf,
     /// Size of the arena, bytes.
     pub arena_bytes: usize,
@@ -74,6 +74,8 @@ pub struct TraceSpec {
     pub value: String,
     /// Which buffer holds it.
     pub place: Place,
+    /// Element type.
+    pub dtype: DType,
     /// How it lies there.
     pub view: View,
 }
@@ -88,7 +90,7 @@ pub enum Place {
     Output(usize),
 }
 
-/// How a value lies in an f32 buffer.
+/// How a value lies in a buffer, in elements of its type.
 ///
 /// The value is seen as `[n, c, h, w]`; element `(n, c, h, w)` is at
 /// `offset + n·n_stride + (c / block)·block_stride + h·row_stride + w·block + c % block`.

@@ -13,10 +13,6 @@ impl Program {
         opt_level: &str,
         program: &program::Program,
     ) -> Self {
-        let bytes = program
-            .weights
-            .iter()
-            .flat_map(|weight| weight.to_le_bytes());
         Self {
             model: model.to_owned(),
             target: target.to_owned(),
@@ -24,8 +20,8 @@ impl Program {
             isa: program.isa,
             features: program.features.iter().cloned().collect(),
             opt_level: opt_level.to_owned(),
-            arena_bytes: program.arena_len * size_of::<f32>(),
-            weights: bytes.collect(),
+            arena_bytes: program.arena_bytes,
+            weights: program.weights.clone(),
             inputs: program.inputs.clone(),
             outputs: program.outputs.clone(),
         }
@@ -37,9 +33,9 @@ fn source(program: &program::Program) -> String {
     let mut text = String::from(
         "use core::ffi::c_void;\n\n\
          pub(crate) unsafe fn run(inputs: *const *const c_void, outputs: *const *mut c_void, \
-         a: *mut f32, w: *const f32) {\n    \
-         let inputs = inputs.cast::<*const f32>();\n    \
-         let outputs = outputs.cast::<*mut f32>();\n",
+         a: *mut u8, w: *const u8) {\n    \
+         let inputs = inputs.cast::<*const u8>();\n    \
+         let outputs = outputs.cast::<*mut u8>();\n",
     );
     for step in &program.steps {
         let args: Vec<_> = step.args.iter().map(ToString::to_string).collect();

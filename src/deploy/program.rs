@@ -14,7 +14,7 @@ pub struct Program {
     ///
     /// ```text
     /// pub(crate) unsafe fn run(inputs: *const *const c_void, outputs: *const *mut c_void,
-    ///                          arena: *mut f32, weights: *const f32)
+    ///                          arena: *mut u8, weights: *const u8)
     /// ```
     ///
     /// which may use the CPU features in `features`. Buffers of inputs and outputs are dense,

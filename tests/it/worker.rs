@@ -88,6 +88,7 @@ impl Fixture {
             traces: vec![TraceSpec {
                 value: value.to_owned(),
                 place,
+                dtype: DType::F32,
                 view: FLAT,
             }],
         };

@@ -251,7 +251,7 @@ impl Prepared for Model {
                     .map_or_else(|| Layout::Nchw.to_string(), str::to_owned)
             })),
             Kind::Dense(_) => Some([Layout::Flat.to_string(), Layout::Flat.to_string()]),
-            Kind::Pool(_) | Kind::Map(_) | Kind::Softmax(_) | Kind::Alias => None,
+            Kind::Pool(_) | Kind::Map(_) | Kind::Softmax(_) | Kind::Loops(_) | Kind::Alias => None,
         }
     }
 

@@ -17,6 +17,7 @@ pub mod program;
 pub mod render;
 pub mod space;
 pub mod spec;
+pub mod templates;
 
 pub use backend::{Native, NativeOptions};
 

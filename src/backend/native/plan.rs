@@ -11,17 +11,18 @@ use super::layout::{Border, Geometry};
 /// A buffer and the steps during which it is in use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Buffer {
-    /// Elements.
+    /// Bytes.
     pub len: usize,
-    /// The geometry that must not be shared with another, if it has borders.
-    pub bordered: Option<Geometry>,
+    /// The geometry and the size of an element that must not be shared with another, if it has
+    /// borders.
+    pub bordered: Option<(Geometry, usize)>,
     /// First step that writes it.
     pub first: usize,
     /// Last step that reads it.
     pub last: usize,
 }
 
-/// Where each buffer lies, in elements, and how many elements there are in all.
+/// Where each buffer lies, in bytes, and how many bytes there are in all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     /// Offset by buffer.
@@ -30,15 +31,15 @@ pub struct Plan {
     pub len: usize,
 }
 
-/// Elements that buffers are aligned to: a cache line.
-const ALIGN: usize = 16;
+/// Bytes that buffers are aligned to: a cache line.
+const ALIGN: usize = 64;
 
 impl Buffer {
-    /// Describes the buffer of a value.
-    pub fn of(geometry: &Geometry, first: usize, last: usize) -> Self {
-        let bordered = (geometry.border != Border::default()).then_some(*geometry);
+    /// Describes the buffer of a value whose elements have that many bytes.
+    pub fn of(geometry: &Geometry, element: usize, first: usize, last: usize) -> Self {
+        let bordered = (geometry.border != Border::default()).then_some((*geometry, element));
         Self {
-            len: geometry.len,
+            len: geometry.len * element,
             bordered,
             first,
             last,
@@ -84,7 +85,7 @@ pub fn plan(buffers: &[Buffer]) -> Plan {
 /// Places bordered buffers one geometry at a time and returns where they end.
 fn place_bordered(buffers: &[Buffer], offsets: &mut [usize]) -> usize {
     // For each geometry its slots: offset and the last step that uses it.
-    let mut slots: BTreeMap<Geometry, Vec<(usize, usize)>> = BTreeMap::new();
+    let mut slots: BTreeMap<(Geometry, usize), Vec<(usize, usize)>> = BTreeMap::new();
     let mut end = 0;
     let mut order: Vec<usize> = (0..buffers.len()).collect();
     order.sort_by_key(|&idx| (buffers[idx].first, idx));
@@ -128,11 +129,11 @@ mod tests {
     #[test]
     fn a_chain_needs_two_buffers() {
         let buffers: Vec<Buffer> = (0..10)
-            .map(|step| Buffer::of(&geometry(8, 0), step, step + 1))
+            .map(|step| Buffer::of(&geometry(8, 0), 4, step, step + 1))
             .collect();
         assert_eq!(
             plan(&buffers).len,
-            2 * geometry(8, 0).len.next_multiple_of(ALIGN)
+            2 * (geometry(8, 0).len * 4).next_multiple_of(ALIGN)
         );
     }
 
@@ -143,7 +144,7 @@ mod tests {
         ) {
             let buffers: Vec<Buffer> = spans
                 .iter()
-                .map(|&(c, border, first, span)| Buffer::of(&geometry(c, border), first, first + span))
+                .map(|&(c, border, first, span)| Buffer::of(&geometry(c, border), 4, first, first + span))
                 .collect();
             let plan = plan(&buffers);
             for (i, a) in buffers.iter().enumerate() {

@@ -5,71 +5,8 @@ use std::path::Path;
 
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value};
 
+use super::templates::TEMPLATES;
 use crate::digest::{Digest, Encoder};
-
-/// The shipped templates by name.
-pub const TEMPLATES: [(&str, &str); 15] = [
-    (
-        "conv.rs.j2",
-        include_str!("../../../templates/kernels/conv.rs.j2"),
-    ),
-    (
-        "depthwise.rs.j2",
-        include_str!("../../../templates/kernels/depthwise.rs.j2"),
-    ),
-    (
-        "dense.rs.j2",
-        include_str!("../../../templates/kernels/dense.rs.j2"),
-    ),
-    (
-        "epilogue.j2",
-        include_str!("../../../templates/kernels/epilogue.j2"),
-    ),
-    (
-        "map.rs.j2",
-        include_str!("../../../templates/kernels/map.rs.j2"),
-    ),
-    (
-        "pool.rs.j2",
-        include_str!("../../../templates/kernels/pool.rs.j2"),
-    ),
-    (
-        "reorder.rs.j2",
-        include_str!("../../../templates/kernels/reorder.rs.j2"),
-    ),
-    (
-        "softmax.rs.j2",
-        include_str!("../../../templates/kernels/softmax.rs.j2"),
-    ),
-    (
-        "vector_math.rs",
-        include_str!("../../../templates/kernels/vector_math.rs"),
-    ),
-    (
-        "isa/avx512.rs",
-        include_str!("../../../templates/kernels/isa/avx512.rs"),
-    ),
-    (
-        "isa/avx2.rs",
-        include_str!("../../../templates/kernels/isa/avx2.rs"),
-    ),
-    (
-        "isa/fma128.rs",
-        include_str!("../../../templates/kernels/isa/fma128.rs"),
-    ),
-    (
-        "isa/sse4.rs",
-        include_str!("../../../templates/kernels/isa/sse4.rs"),
-    ),
-    (
-        "isa/neon.rs",
-        include_str!("../../../templates/kernels/isa/neon.rs"),
-    ),
-    (
-        "isa/portable.rs",
-        include_str!("../../../templates/kernels/isa/portable.rs"),
-    ),
-];
 
 /// Renders kernel sources.
 #[derive(Debug)]
@@ -102,7 +39,7 @@ impl Renderer {
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
         let mut texts = BTreeMap::new();
         let mut encoder = Encoder::new("metainfer kernel templates v1");
-        for (name, shipped) in TEMPLATES {
+        for &(name, shipped) in TEMPLATES {
             let text = overrides.get(name).map_or(shipped, String::as_str);
             encoder.str(name);
             encoder.str(text);

@@ -85,7 +85,9 @@ impl Spaces {
                 fact("m", dense.m);
                 &self.dense
             }
-            Kind::Pool(_) | Kind::Map(_) | Kind::Softmax(_) | Kind::Alias => return Ok(None),
+            Kind::Pool(_) | Kind::Map(_) | Kind::Softmax(_) | Kind::Loops(_) | Kind::Alias => {
+                return Ok(None);
+            }
         };
         template.instantiate(&facts).map(Some)
     }
@@ -118,7 +120,9 @@ pub fn default_mapping(isa: Isa, operation: &Operation) -> Mapping {
         Kind::Conv(conv) => default_conv(isa, conv),
         Kind::Depthwise(conv) => default_depthwise(isa, conv),
         Kind::Dense(dense) => default_dense(isa, dense),
-        Kind::Pool(_) | Kind::Map(_) | Kind::Softmax(_) | Kind::Alias => Mapping::default(),
+        Kind::Pool(_) | Kind::Map(_) | Kind::Softmax(_) | Kind::Loops(_) | Kind::Alias => {
+            Mapping::default()
+        }
     }
 }
 

@@ -1,9 +1,11 @@
 //! What a subgraph computes, in the terms of the kernels: shapes, strides and epilogues, without
 //! a choice of how.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
-use crate::graph::ValueId;
+use crate::graph::{Tensor, ValueId};
 
 /// A convolution, dense, grouped or depthwise, with what is fused around it.
 #[derive(Debug, Clone, PartialEq)]
@@ -123,6 +125,30 @@ pub struct Softmax {
     pub inner: usize,
 }
 
+/// An operator as plain loops over dense row-major values of any type.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Loops {
+    /// The template that renders it.
+    pub template: &'static str,
+    /// What the template reads as `c`: extents, strides, types, expressions.
+    pub facts: serde_json::Value,
+    /// What it reads, in order.
+    pub inputs: Vec<Source>,
+    /// What it writes, in order.
+    pub outputs: Vec<ValueId>,
+    /// Bytes of memory that it needs while it runs.
+    pub room: usize,
+}
+
+/// Something that plain loops read.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Source {
+    /// A value that is computed.
+    Value(ValueId),
+    /// Numbers that are known.
+    Constant(Arc<Tensor>),
+}
+
 /// What is applied to a vector of results; fields are f32 literals.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -168,6 +194,8 @@ pub enum Kind {
     Map(Map),
     /// Softmax.
     Softmax(Softmax),
+    /// Any other operator.
+    Loops(Loops),
     /// The same numbers in the same order under another shape.
     Alias,
 }

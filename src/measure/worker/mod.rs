@@ -8,6 +8,7 @@ mod buffer;
 mod check;
 mod clock;
 mod host;
+mod library;
 mod process;
 mod reference;
 mod refusal;
@@ -19,5 +20,6 @@ mod tests;
 mod timing;
 
 pub use host::allowed_cpus;
+pub use library::load_math_library;
 pub use process::{main, requested};
 pub use serve::serve;

@@ -86,7 +86,7 @@ impl<'a> Tensors<'a> {
     }
 }
 
-/// Returns element `idx` of dense values; what is no plain number type is NaN.
+/// Returns element `idx` of dense values.
 pub(super) fn element(dtype: DType, bytes: &[u8], idx: usize) -> f64 {
     fn at<const N: usize>(bytes: &[u8], idx: usize) -> [u8; N] {
         let mut element = [0; N];
@@ -104,7 +104,23 @@ pub(super) fn element(dtype: DType, bytes: &[u8], idx: usize) -> f64 {
         DType::U32 => u32::from_le_bytes(at(bytes, idx)).into(),
         DType::I64 => i64::from_le_bytes(at(bytes, idx)) as f64,
         DType::U64 => u64::from_le_bytes(at(bytes, idx)) as f64,
-        DType::F16 => f64::NAN,
+        DType::F16 => half(u16::from_le_bytes(at(bytes, idx))),
+    }
+}
+
+/// Returns the number that the bits of a half-precision one stand for.
+fn half(bits: u16) -> f64 {
+    let (exponent, fraction) = (i32::from(bits >> 10 & 0x1f), f64::from(bits & 0x3ff));
+    let magnitude = match exponent {
+        0 => fraction * 2f64.powi(-24),
+        31 if fraction > 0.0 => f64::NAN,
+        31 => f64::INFINITY,
+        _ => (1.0 + fraction / 1024.0) * 2f64.powi(exponent - 15),
+    };
+    if bits & 0x8000 == 0 {
+        magnitude
+    } else {
+        -magnitude
     }
 }
 

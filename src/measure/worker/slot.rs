@@ -9,6 +9,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::buffer::Buffer;
+use super::library::load_math_library;
 use super::reference::{Reference, Tensors};
 use super::refusal::Refusal;
 use crate::backend::{Artifact, IoSpec, Place, TraceSpec, View};
@@ -19,8 +20,8 @@ use crate::graph::DType;
 type Steps = unsafe extern "C" fn(
     inputs: *const *const c_void,
     outputs: *const *mut c_void,
-    arena: *mut f32,
-    weights: *const f32,
+    arena: *mut c_void,
+    weights: *const c_void,
     first: usize,
     last: usize,
     ticks: *mut u64,
@@ -52,6 +53,7 @@ impl Slot {
         let arena = Buffer::zeroed(artifact.arena_bytes)?;
         let weights = Buffer::copy_of(&weights)?;
 
+        load_math_library();
         let path = artifact.library.display();
         // SAFETY: the library has no initialisers but those of the language runtime; whatever it
         // does, it does to this process alone, which exists to be lost.
@@ -175,8 +177,12 @@ fn n_bytes(io: &IoSpec) -> Result<usize, Refusal> {
 fn check_traces(artifact: &Artifact) -> Result<(), Refusal> {
     for trace in artifact.steps.iter().flat_map(|step| &step.traces) {
         let n_elements = match trace.place {
-            Place::Arena => Some(artifact.arena_bytes / 4),
-            Place::Output(idx) => artifact.outputs.get(idx).map(|io| io.shape.len()),
+            Place::Arena => Some(artifact.arena_bytes / trace.dtype.bytes()),
+            Place::Output(idx) => artifact
+                .outputs
+                .get(idx)
+                .filter(|io| io.dtype == trace.dtype)
+                .map(|io| io.shape.len()),
         };
         let is_inside = n_elements
             .zip(end(&trace.view))

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use metainfer::adapt::{self, Canceller, Error, Request, Summary};
-use metainfer::backend::native::render::TEMPLATES;
+use metainfer::backend::native::templates::TEMPLATES;
 use metainfer::backend::native::{Native, NativeOptions};
 use metainfer::backend::{Backend, BackendError};
 use metainfer::config::{Model, Objective, SearchSettings};
@@ -35,7 +35,7 @@ impl Fault {
     fn templates(self) -> BTreeMap<String, String> {
         let head = "{% if c.residual %}, q: *const f32{% endif %}{% if c.scale %}, s: *const f32{% endif %}{% if c.gap %}, g: *mut f32{% endif %}{% if c.scale == \"weights\" %}, t: *mut f32{% endif %}) {\n";
         let (_, shipped) = TEMPLATES
-            .into_iter()
+            .iter()
             .find(|(name, _)| *name == "conv.rs.j2")
             .unwrap();
         let fault = match self {

@@ -138,14 +138,13 @@ impl Builder {
             }));
         }
         let (library, weights) = (self.path(&stem, "so"), self.path(&stem, "bin"));
-        let bytes = program.weights.iter().flat_map(|w| w.to_le_bytes());
-        fsx::write_scratch(&weights, &bytes.collect::<Vec<u8>>())?;
+        fsx::write_scratch(&weights, &program.weights)?;
         fsx::rename(&unfinished, &library)?;
         Ok(Ok(Artifact {
             digest,
             library,
             weights,
-            arena_bytes: program.arena_len * 4,
+            arena_bytes: program.arena_bytes,
             inputs: program.inputs.clone(),
             outputs: program.outputs.clone(),
             steps: program.steps.iter().map(step_spec).collect(),

@@ -31,8 +31,8 @@ pub(super) fn source(program: &Program) -> String {
     text.push_str("}\n");
     text.push_str(TICKS);
     text.push_str(
-        "#[no_mangle]\npub unsafe extern \"C\" fn metainfer_steps(inputs: *const *const f32, \
-         outputs: *const *mut f32, a: *mut f32, w: *const f32, first: usize, last: usize, \
+        "#[no_mangle]\npub unsafe extern \"C\" fn metainfer_steps(inputs: *const *const u8, \
+         outputs: *const *mut u8, a: *mut u8, w: *const u8, first: usize, last: usize, \
          t: *mut u64) {\n    let mut i = first;\n    while i < last {\n        \
          if !t.is_null() { *t.add(i) = ticks(); }\n        match i {\n",
     );

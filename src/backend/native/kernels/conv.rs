@@ -141,7 +141,7 @@ pub fn conv(
     }
     let weights = pack(conv, &blocking, r, lanes, vectors);
     let values = minijinja::value::merge_maps([values, places, choices]);
-    Kernel::render(ctx, "conv.rs.j2", table, values, slots, weights)
+    Kernel::render(ctx, "conv.rs.j2", table, values, slots, &weights)
 }
 
 /// Cuts the rows for tiles of `th` rows, and of one where those do not fit.

@@ -36,7 +36,7 @@ pub fn dense(ctx: KernelCtx<'_>, dense: &Dense, mapping: &Mapping) -> Result<Ker
         table,
         values,
         slots,
-        pack(dense, r * lanes),
+        &pack(dense, r * lanes),
     )
 }
 

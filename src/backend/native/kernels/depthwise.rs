@@ -141,7 +141,7 @@ pub fn depthwise(
     }
     let weights = pack(conv, vectors, lanes);
     let values = minijinja::value::merge_maps([values, choices]);
-    Kernel::render(ctx, "depthwise.rs.j2", table, values, slots, weights)
+    Kernel::render(ctx, "depthwise.rs.j2", table, values, slots, &weights)
 }
 
 fn input_rows(conv: &Conv, th: usize) -> Vec<InputRow> {

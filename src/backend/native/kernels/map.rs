@@ -7,6 +7,9 @@ use super::source::{Kernel, KernelCtx, KernelError, Slot};
 use crate::backend::native::layout::Geometry;
 use crate::backend::native::spec::{Map, MapStep, Operand};
 
+/// Constants are padded to that many numbers, so that vectors may read beyond their end.
+const CONSTANT_ALIGN: usize = 32;
+
 /// Makes the kernel. All values have the layout of `x`; `operands` are the geometries of the other
 /// operands, in order.
 ///
@@ -51,6 +54,17 @@ pub fn map(
         chain, operands => kinds, tail => !run.is_multiple_of(table.lanes),
     };
     let mut slots = vec![Slot::Input, Slot::Output];
-    slots.extend((0..map.operands.len()).map(Slot::Operand));
-    Kernel::render(ctx, "map.rs.j2", table, values, slots, Vec::new())
+    let mut weights = Vec::new();
+    for (idx, operand) in map.operands.iter().enumerate() {
+        slots.push(match operand {
+            Operand::Constant(data) => {
+                let at = weights.len() * size_of::<f32>();
+                weights.extend_from_slice(data);
+                weights.resize(weights.len().next_multiple_of(CONSTANT_ALIGN), 0.0);
+                Slot::Constant(at)
+            }
+            Operand::Same(_) | Operand::Channel(_) => Slot::Operand(idx),
+        });
+    }
+    Kernel::render(ctx, "map.rs.j2", table, values, slots, &weights)
 }

@@ -4,6 +4,7 @@
 mod conv;
 mod dense;
 mod depthwise;
+mod loops;
 mod map;
 mod pool;
 mod reorder;
@@ -14,6 +15,7 @@ mod tiling;
 pub use conv::{ConvGeometry, conv, conv_margins};
 pub use dense::dense;
 pub use depthwise::depthwise;
+pub use loops::loops;
 pub use map::map;
 pub use pool::pool;
 pub use reorder::reorder;

@@ -53,6 +53,6 @@ pub fn pool(
         table,
         values,
         vec![Slot::Input, Slot::Output],
-        Vec::new(),
+        &[],
     )
 }

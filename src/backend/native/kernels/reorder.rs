@@ -6,11 +6,16 @@ use super::source::{Kernel, KernelCtx, KernelError, Slot};
 use crate::backend::native::isa;
 use crate::backend::native::layout::Geometry;
 
-/// Makes the kernel that copies a value from `x` to `y`.
+/// Makes the kernel that copies a value from `x` to `y`; its elements have that many bytes.
 ///
 /// # Errors
 /// [`KernelError::Render`] if the template fails.
-pub fn reorder(ctx: KernelCtx<'_>, x: &Geometry, y: &Geometry) -> Result<Kernel, KernelError> {
+pub fn reorder(
+    ctx: KernelCtx<'_>,
+    x: &Geometry,
+    y: &Geometry,
+    element: usize,
+) -> Result<Kernel, KernelError> {
     let [n, c, h, w] = x.dims;
     let run = match (x.block, y.block) {
         (1, block) | (block, 1) => block.min(c),
@@ -18,21 +23,28 @@ pub fn reorder(ctx: KernelCtx<'_>, x: &Geometry, y: &Geometry) -> Result<Kernel,
         (a, b) if b.is_multiple_of(a) => a,
         (a, b) => gcd(a, b),
     };
+    let element = match element {
+        1 => "u8",
+        2 => "u16",
+        8 => "u64",
+        _ => "f32",
+    };
     let values = context! {
+        T => element,
         N => n, C => c, H => h, W => w, RUN => run, CB => c.div_ceil(x.block),
         XB => x.block, XR => x.row, XC => x.plane, XN => x.batch,
         XE => if x.block == 1 { x.plane } else { 1 },
         YB => y.block, YR => y.row, YC => y.plane, YN => y.batch,
         YE => if y.block == 1 { y.plane } else { 1 },
     };
-    let slots = vec![Slot::Input, Slot::Output];
+    let slots = vec![Slot::Source(0), Slot::Result(0)];
     Kernel::render(
         ctx,
         "reorder.rs.j2",
         isa::widest(ctx.isa),
         values,
         slots,
-        Vec::new(),
+        &[],
     )
 }
 

@@ -27,6 +27,6 @@ pub fn softmax(
         isa::widest(ctx.isa),
         values,
         slots,
-        Vec::new(),
+        &[],
     )
 }

@@ -26,8 +26,8 @@ pub struct Kernel {
     pub source: String,
     /// The function's parameters, in order.
     pub slots: Vec<Slot>,
-    /// Packed weights; empty if it has none.
-    pub weights: Vec<f32>,
+    /// Packed weights and constants, little-endian; empty if it has none.
+    pub weights: Vec<u8>,
 }
 
 /// What a parameter of a kernel points to.
@@ -45,12 +45,22 @@ pub enum Slot {
     Scale,
     /// The means of the output channels.
     Pooled,
-    /// Memory for that many elements, free to use during the call.
+    /// Memory for that many f32 elements, free to use during the call.
     Scratch(usize),
-    /// That many zeros.
+    /// That many f32 zeros.
     Zeros(usize),
-    /// Other operand of an elementwise operator.
+    /// Other operand: its first element.
     Operand(usize),
+    /// What lies at that many bytes from the start of the packed weights.
+    Constant(usize),
+    /// Operand of plain loops, of any type: its first element.
+    Source(usize),
+    /// Constant operand of plain loops, at that many bytes from the start of the packed weights.
+    Bytes(usize),
+    /// Output of plain loops, of any type: its first element.
+    Result(usize),
+    /// Memory for that many bytes, free to use during the call of plain loops.
+    Room(usize),
 }
 
 /// A mapping that a kernel cannot be made for.
@@ -70,7 +80,10 @@ pub enum KernelError {
 impl Slot {
     /// Returns whether the kernel writes through the parameter.
     pub fn is_written(self) -> bool {
-        matches!(self, Self::Output | Self::Pooled | Self::Scratch(_))
+        matches!(
+            self,
+            Self::Output | Self::Pooled | Self::Scratch(_) | Self::Result(_) | Self::Room(_)
+        )
     }
 }
 
@@ -82,7 +95,7 @@ impl Kernel {
         table: VectorTable,
         values: Value,
         slots: Vec<Slot>,
-        weights: Vec<f32>,
+        weights: &[f32],
     ) -> Result<Self, KernelError> {
         let primitives = [
             ctx.renderer.text(table.template),
@@ -90,7 +103,8 @@ impl Kernel {
         ]
         .concat();
         let context = minijinja::context! {
-            c => values, isa => primitives, features => table.features
+            c => values, isa => primitives, features => table.features,
+            prelude => ctx.renderer.text("loops/prelude.rs"),
         };
         let mut text = ctx.renderer.render(template, context)?;
         if table.features.is_empty() {
@@ -102,7 +116,10 @@ impl Kernel {
             digest,
             source,
             slots,
-            weights,
+            weights: weights
+                .iter()
+                .flat_map(|weight| weight.to_le_bytes())
+                .collect(),
         })
     }
 
@@ -113,12 +130,11 @@ impl Kernel {
 
     /// Returns the type of each parameter.
     pub fn parameter_types(&self) -> impl Iterator<Item = &'static str> + '_ {
-        self.slots.iter().map(|slot| {
-            if slot.is_written() {
-                "*mut f32"
-            } else {
-                "*const f32"
-            }
+        self.slots.iter().map(|slot| match slot {
+            Slot::Result(_) | Slot::Room(_) => "*mut u8",
+            Slot::Source(_) | Slot::Bytes(_) => "*const u8",
+            slot if slot.is_written() => "*mut f32",
+            _ => "*const f32",
         })
     }
 }

@@ -1,10 +1,12 @@
 //! From a partitioned graph to operations that kernels exist for.
 //!
-//! What is not covered is named with its node and operator; nothing is approximated.
+//! Operators with tuned kernels get one with what is fused around it; all others, and what does not
+//! fit those kernels, become plain loops ([`loops`]), node by node. What is not covered is named with its node and operator; nothing is approximated.
 
 mod elementwise;
 mod epilogue;
 mod layers;
+mod loops;
 mod subgraph;
 
 pub use subgraph::{NotCovered, lower, lower_subgraph};

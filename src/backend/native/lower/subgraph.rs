@@ -1,6 +1,6 @@
 //! A subgraph becomes operations, by its anchor.
 
-use super::{elementwise, epilogue, layers};
+use super::{elementwise, epilogue, layers, loops};
 use crate::backend::native::spec::{Kind, Operation};
 use crate::graph::{Graph, Node, NodeId, Partition, Subgraph, ValueId};
 
@@ -52,7 +52,7 @@ pub fn lower_subgraph(
         subgraph,
         idx,
     };
-    match anchor.op.as_str() {
+    let tuned = match anchor.op.as_str() {
         "Conv" => layers::convolution(&ctx, anchor),
         "Gemm" | "MatMul" => layers::fully_connected(&ctx, anchor),
         "MaxPool" | "AveragePool" | "GlobalAveragePool" | "GlobalMaxPool" => {
@@ -61,7 +61,17 @@ pub fn lower_subgraph(
         "Softmax" => layers::softmax(&ctx, anchor),
         op if epilogue::is_view(op) => layers::alias(&ctx, anchor),
         _ => elementwise::chain(&ctx),
+    };
+    tuned.or_else(|_| node_by_node(&ctx))
+}
+
+/// Lowers every node of a subgraph on its own.
+fn node_by_node(ctx: &Lowering<'_>) -> Result<Vec<Operation>, NotCovered> {
+    let mut operations = Vec::new();
+    for id in ctx.subgraph.nodes() {
+        operations.extend(loops::lower(ctx, ctx.node(id))?);
     }
+    Ok(operations)
 }
 
 /// A subgraph that is being lowered.

@@ -1,6 +1,7 @@
 //! From layouts to kernels, memory and arguments.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::buffers::{BufferId, Buffers, Holder};
 use super::schedule::{Bound, Planned, schedule};
@@ -11,8 +12,11 @@ use crate::backend::native::layout::{Geometry, dims4};
 use crate::backend::native::plan::{Buffer, plan};
 use crate::backend::native::spec::{Kind, Operand, Operation};
 use crate::backend::{IoSpec, Place, TraceSpec};
-use crate::graph::{DType, Graph, ValueId};
+use crate::graph::{Graph, Tensor, ValueId};
 use crate::space::{Candidate, Mapping};
+
+/// Bytes that the weights of each kernel are aligned to.
+const ALIGN: usize = 64;
 
 /// A candidate for each subgraph.
 #[derive(Debug, Clone, Copy)]
@@ -47,14 +51,6 @@ pub enum AssembleError {
         /// Its name.
         value: String,
     },
-    /// An input or output of a type that is not covered.
-    #[error("`{value}` is of type {dtype}, the native backend takes f32")]
-    DType {
-        /// Name of the input or output.
-        value: String,
-        /// Its type.
-        dtype: DType,
-    },
 }
 
 impl<'a> Choice<'a> {
@@ -74,7 +70,7 @@ pub fn assemble(
     operations: &[Operation],
     choice: &Choice<'_>,
 ) -> Result<Program, AssembleError> {
-    let (inputs, outputs) = (ports(graph, &graph.inputs)?, ports(graph, &graph.outputs)?);
+    let (inputs, outputs) = (ports(graph, &graph.inputs), ports(graph, &graph.outputs));
     let schedule = schedule(graph, ctx.isa, operations, choice)?;
     let buffers = &schedule.buffers;
     let mut rendered = Vec::new();
@@ -90,10 +86,13 @@ pub fn assemble(
                     }
                 })?
             }
-            Planned::Convert { from, to } => {
-                kernels::reorder(ctx, &buffers.geometry(*from), &buffers.geometry(*to))
-                    .map_err(AssembleError::Convert)?
-            }
+            Planned::Convert { from, to } => kernels::reorder(
+                ctx,
+                &buffers.geometry(*from),
+                &buffers.geometry(*to),
+                buffers.all[to.0].dtype.bytes(),
+            )
+            .map_err(AssembleError::Convert)?,
         });
     }
     let memory = Memory::plan(buffers, &rendered);
@@ -102,11 +101,12 @@ pub fn assemble(
         features: features(ctx),
         kernels: BTreeMap::new(),
         steps: Vec::new(),
-        arena_len: memory.len,
+        arena_bytes: memory.len,
         weights: Vec::new(),
         inputs,
         outputs,
     };
+    let constants = pack_constants(&schedule.constants, &mut program.weights);
     for (step, (planned, kernel)) in schedule.steps.iter().zip(rendered).enumerate() {
         let weights = program.weights.len();
         program.weights.extend_from_slice(&kernel.weights);
@@ -114,6 +114,7 @@ pub fn assemble(
             graph,
             buffers,
             memory: &memory,
+            constants: &constants,
             step,
             weights,
         };
@@ -123,7 +124,7 @@ pub fn assemble(
         };
         program
             .weights
-            .resize(program.weights.len().next_multiple_of(16), 0.0);
+            .resize(program.weights.len().next_multiple_of(ALIGN), 0);
         program
             .kernels
             .entry(kernel.symbol())
@@ -138,25 +139,27 @@ pub fn assemble(
     Ok(program)
 }
 
-fn ports(graph: &Graph, values: &[ValueId]) -> Result<Vec<IoSpec>, AssembleError> {
-    values
-        .iter()
-        .map(|&id| {
-            let value = graph.value(id);
-            if value.dtype == DType::F32 {
-                Ok(IoSpec {
-                    name: value.name.clone(),
-                    dtype: value.dtype,
-                    shape: value.shape.clone(),
-                })
-            } else {
-                Err(AssembleError::DType {
-                    value: value.name.clone(),
-                    dtype: value.dtype,
-                })
-            }
-        })
-        .collect()
+/// Appends constants that are values of the graph; returns where each begins, in bytes.
+fn pack_constants(constants: &[Arc<Tensor>], weights: &mut Vec<u8>) -> Vec<usize> {
+    let mut offsets = Vec::new();
+    for tensor in constants {
+        offsets.push(weights.len());
+        weights.extend(tensor.data().to_le_bytes());
+        weights.resize(weights.len().next_multiple_of(ALIGN), 0);
+    }
+    offsets
+}
+
+fn ports(graph: &Graph, values: &[ValueId]) -> Vec<IoSpec> {
+    let port = |&id: &ValueId| {
+        let value = graph.value(id);
+        IoSpec {
+            name: value.name.clone(),
+            dtype: value.dtype,
+            shape: value.shape.clone(),
+        }
+    };
+    values.iter().map(port).collect()
 }
 
 fn features(ctx: KernelCtx<'_>) -> BTreeSet<String> {
@@ -211,16 +214,7 @@ fn render(
                     other.batch = 0;
                 }
             }
-            let mut kernel = kernels::map(ctx, map, &x, &y, &others)?;
-            for operand in &map.operands {
-                if let Operand::Constant(data) = operand {
-                    kernel.weights.extend_from_slice(data);
-                    kernel
-                        .weights
-                        .resize(kernel.weights.len().next_multiple_of(32), 0.0);
-                }
-            }
-            Ok(kernel)
+            kernels::map(ctx, map, &x, &y, &others)
         }
         Kind::Softmax(softmax) => {
             let row = |geometry: &Geometry| {
@@ -232,6 +226,7 @@ fn render(
             };
             kernels::softmax(ctx, softmax, row(&x), row(&y))
         }
+        Kind::Loops(loops) => kernels::loops(ctx, loops),
         Kind::Alias => Err(KernelError::Unsupported(
             "an alias has no kernel".to_owned(),
         )),
@@ -257,6 +252,7 @@ impl Memory {
                 index[idx] = Some(wanted.len());
                 wanted.push(Buffer::of(
                     &buffers.geometry(BufferId(idx)),
+                    buffer.dtype.bytes(),
                     buffer.first,
                     buffer.last,
                 ));
@@ -268,7 +264,8 @@ impl Memory {
                 && let Some(root) = index[root.0]
             {
                 let len: &mut usize = &mut wanted[root].len;
-                *len = (*len).max(buffers.geometry(BufferId(idx)).len);
+                let bytes = buffers.geometry(BufferId(idx)).len * buffer.dtype.bytes();
+                *len = (*len).max(bytes);
                 index[idx] = Some(root);
             }
         }
@@ -276,19 +273,22 @@ impl Memory {
         let mut scratch_of = BTreeMap::new();
         for (step, kernel) in kernels.iter().enumerate() {
             for slot in &kernel.slots {
-                match *slot {
-                    Slot::Scratch(len) => {
-                        scratch_of.insert(step, wanted.len());
-                        wanted.push(Buffer {
-                            len,
-                            bordered: None,
-                            first: step,
-                            last: step,
-                        });
+                let bytes = match *slot {
+                    Slot::Scratch(len) => len * size_of::<f32>(),
+                    Slot::Room(bytes) => bytes,
+                    Slot::Zeros(len) => {
+                        zeros_len = zeros_len.max(len * size_of::<f32>());
+                        continue;
                     }
-                    Slot::Zeros(len) => zeros_len = zeros_len.max(len),
-                    _ => {}
-                }
+                    _ => continue,
+                };
+                scratch_of.insert(step, wanted.len());
+                wanted.push(Buffer {
+                    len: bytes,
+                    bordered: None,
+                    first: step,
+                    last: step,
+                });
             }
         }
         let plan = plan(&wanted);
@@ -302,7 +302,8 @@ impl Memory {
                 .map(|(&step, &idx)| (step, plan.offsets[idx]))
                 .collect(),
             zeros: plan.len,
-            len: plan.len + zeros_len.next_multiple_of(16),
+            // Memory of no bytes cannot be allocated.
+            len: (plan.len + zeros_len.next_multiple_of(ALIGN)).max(ALIGN),
         }
     }
 }
@@ -312,6 +313,7 @@ struct Binder<'a> {
     graph: &'a Graph,
     buffers: &'a Buffers,
     memory: &'a Memory,
+    constants: &'a [usize],
     step: usize,
     weights: usize,
 }
@@ -322,14 +324,16 @@ impl Binder<'_> {
         match self.buffers.all[id.0].holder {
             Holder::Input(idx) => Arg::Input(idx),
             Holder::Output(idx) => Arg::Output(idx),
+            Holder::Constant(idx) => Arg::Weights(self.constants[idx]),
             Holder::Arena | Holder::Same(_) => {
-                Arg::Arena(self.memory.values[id.0] + self.buffers.geometry(id).origin())
+                let origin = self.buffers.geometry(id).origin();
+                let element = self.buffers.all[id.0].dtype.bytes();
+                Arg::Arena(self.memory.values[id.0] + origin * element)
             }
         }
     }
 
     fn operation(&self, operation: &Operation, bound: &Bound, kernel: &Kernel) -> Step {
-        let mut constants = self.weights;
         let mut args = Vec::new();
         for slot in &kernel.slots {
             args.push(match *slot {
@@ -339,24 +343,18 @@ impl Binder<'_> {
                 Slot::Residual => self.pointer(bound.residual),
                 Slot::Scale => self.pointer(bound.scale),
                 Slot::Pooled => self.pointer(bound.pooled),
-                Slot::Scratch(_) => Arg::Arena(self.memory.scratch[&self.step]),
+                Slot::Scratch(_) | Slot::Room(_) => Arg::Arena(self.memory.scratch[&self.step]),
                 Slot::Zeros(_) => Arg::Arena(self.memory.zeros),
-                Slot::Operand(idx) => match (&operation.kind, bound.operands.get(idx)) {
-                    (Kind::Map(map), Some(None)) => {
-                        let at = constants;
-                        if let Operand::Constant(data) = &map.operands[idx] {
-                            constants += data.len().next_multiple_of(32);
-                        }
-                        Arg::Weights(at)
-                    }
-                    (_, operand) => self.pointer(operand.copied().flatten()),
-                },
+                Slot::Operand(idx) | Slot::Source(idx) => {
+                    self.pointer(bound.operands.get(idx).copied().flatten())
+                }
+                Slot::Result(idx) => self.pointer(bound.results.get(idx).copied()),
+                Slot::Constant(at) | Slot::Bytes(at) => Arg::Weights(self.weights + at),
             });
         }
-        let traces = [bound.y, bound.pooled]
-            .into_iter()
-            .flatten()
-            .map(|id| self.trace(id));
+        let made = bound.results.iter().copied();
+        let made = [bound.y, bound.pooled].into_iter().flatten().chain(made);
+        let traces = made.map(|id| self.trace(id));
         Step {
             name: operation.name.clone(),
             symbol: kernel.symbol(),
@@ -385,12 +383,15 @@ impl Binder<'_> {
         let buffer = &self.buffers.all[id.0];
         let (place, offset) = match buffer.holder {
             Holder::Output(idx) => (Place::Output(idx), 0),
-            _ => (Place::Arena, self.memory.values[id.0]),
+            _ => (
+                Place::Arena,
+                self.memory.values[id.0] / buffer.dtype.bytes(),
+            ),
         };
-
         TraceSpec {
             value: self.graph.value(buffer.value).name.clone(),
             place,
+            dtype: buffer.dtype,
             view: self.buffers.geometry(id).view(offset),
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::backend::native::layout::{Border, Geometry, Layout, dims4, is_flat};
-use crate::graph::{Graph, ValueId};
+use crate::graph::{DType, Graph, ValueId};
 
 /// Index of a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,6 +20,8 @@ pub(super) enum Holder {
     Input(usize),
     /// An output of the model.
     Output(usize),
+    /// A constant of the schedule, among the weights.
+    Constant(usize),
 }
 
 /// One copy of a value.
@@ -27,6 +29,7 @@ pub(super) enum Holder {
 pub(super) struct ValueBuffer {
     pub(super) value: ValueId,
     pub(super) dims: [usize; 4],
+    pub(super) dtype: DType,
     pub(super) layout: Layout,
     pub(super) border: Border,
     /// Whether it must stay dense: no border may be added.
@@ -72,6 +75,7 @@ impl Buffers {
         self.all.push(ValueBuffer {
             value,
             dims,
+            dtype: graph.value(value).dtype,
             layout,
             border: Border::default(),
             exact,

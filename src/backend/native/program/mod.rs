@@ -6,6 +6,7 @@
 
 mod assemble;
 mod buffers;
+mod readers;
 mod schedule;
 mod types;
 

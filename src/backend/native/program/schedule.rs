@@ -1,15 +1,17 @@
 //! The order of steps, with the conversions that the chosen layouts need.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::assemble::{AssembleError, Choice};
 use super::buffers::{BufferId, Buffers, Holder, Want};
+use super::readers::readers;
 use crate::backend::native::isa;
 use crate::backend::native::kernels::conv_margins;
 use crate::backend::native::layout::{Border, Layout, dims4, is_flat};
-use crate::backend::native::spec::{Conv, Kind, Map, Operand, Operation};
+use crate::backend::native::spec::{Conv, Kind, Loops, Map, Operand, Operation, Source};
 use crate::device::Isa;
-use crate::graph::{Graph, ValueId};
+use crate::graph::{Graph, Tensor, ValueId};
 use crate::space::Mapping;
 
 /// One step before its kernel is rendered.
@@ -30,6 +32,7 @@ pub(super) struct Bound {
     pub(super) scale: Option<BufferId>,
     pub(super) pooled: Option<BufferId>,
     pub(super) operands: Vec<Option<BufferId>>,
+    pub(super) results: Vec<BufferId>,
     pub(super) x_is_exclusive: bool,
 }
 
@@ -38,6 +41,7 @@ pub(super) struct Bound {
 pub(super) struct Schedule {
     pub(super) steps: Vec<Planned>,
     pub(super) buffers: Buffers,
+    pub(super) constants: Vec<Arc<Tensor>>,
 }
 
 /// Orders the steps.
@@ -89,13 +93,10 @@ impl Scheduler<'_> {
         if let Some(id) = self.out.buffers.find(value, want) {
             return Ok(id);
         }
-        let from = self
-            .out
-            .buffers
-            .home(value)
-            .ok_or_else(|| AssembleError::NoValue {
-                value: self.graph.value(value).name.clone(),
-            })?;
+        let from = self.home(value)?;
+        if let Some(id) = self.out.buffers.find(value, want) {
+            return Ok(id);
+        }
         let layout = Buffers::layout_for(self.graph, value, want);
         let step = self.step();
         let to = self
@@ -109,6 +110,23 @@ impl Scheduler<'_> {
         self.out.buffers.read(from, step);
         self.out.steps.push(Planned::Convert { from, to });
         Ok(to)
+    }
+
+    /// Returns the copy of a value that was made first; that of a constant is made here.
+    fn home(&mut self, value: ValueId) -> Result<BufferId, AssembleError> {
+        if let Some(id) = self.out.buffers.home(value) {
+            return Ok(id);
+        }
+        let known = self.graph.value(value);
+        let Some(data) = &known.data else {
+            return Err(AssembleError::NoValue {
+                value: known.name.clone(),
+            });
+        };
+        let holder = Holder::Constant(self.out.constants.len());
+        self.out.constants.push(Arc::clone(data));
+        let graph = self.graph;
+        Ok(self.out.buffers.add(graph, value, Layout::Nchw, holder, 0))
     }
 
     fn flat(&mut self, value: ValueId) -> Result<BufferId, AssembleError> {
@@ -171,6 +189,9 @@ impl Scheduler<'_> {
                 } else {
                     Some(Layout::Nchw)
                 }
+            }
+            Kind::Loops(loops) => {
+                return self.bind_loops(loops).map(Some);
             }
             Kind::Alias => {
                 self.alias(operation)?;
@@ -271,11 +292,45 @@ impl Scheduler<'_> {
         Ok(layout)
     }
 
+    /// Binds plain loops: all values dense, outputs of the model written in place.
+    fn bind_loops(&mut self, loops: &Loops) -> Result<Bound, AssembleError> {
+        let mut bound = Bound::default();
+        for source in &loops.inputs {
+            bound.operands.push(match source {
+                Source::Value(value) => Some(self.want(*value, Want::Dense)?),
+                Source::Constant(_) => None,
+            });
+        }
+        let step = self.step();
+        for &value in &loops.outputs {
+            let readers = self.readers.get(&value).copied().unwrap_or(0);
+            let mut ports = self.graph.outputs.iter();
+            let holder = match ports.position(|&output| output == value) {
+                Some(idx) if readers == 1 => Holder::Output(idx),
+                _ => Holder::Arena,
+            };
+            let dims = dims4(&self.graph.value(value).shape);
+            let layout = match holder {
+                Holder::Arena if is_flat(dims) && dims[0] == 1 => Layout::Flat,
+                _ => Layout::Nchw,
+            };
+            let graph = self.graph;
+            let id = self.out.buffers.add(graph, value, layout, holder, step);
+            self.out.buffers.all[id.0].exact = true;
+            bound.results.push(id);
+        }
+        for id in bound.operands.iter().copied().flatten() {
+            self.out.buffers.read(id, step);
+        }
+        Ok(bound)
+    }
+
     /// Gives a value the memory of another one.
     fn alias(&mut self, operation: &Operation) -> Result<(), AssembleError> {
         let x = self.want(operation.x, Want::Dense)?;
         let holder = match self.out.buffers.all[x.0].holder {
             Holder::Input(idx) => Holder::Input(idx),
+            Holder::Constant(idx) => Holder::Constant(idx),
             Holder::Same(root) => Holder::Same(root),
             Holder::Arena | Holder::Output(_) => Holder::Same(x),
         };
@@ -304,13 +359,7 @@ impl Scheduler<'_> {
         if written {
             return Ok(());
         }
-        let from = self
-            .out
-            .buffers
-            .home(value)
-            .ok_or_else(|| AssembleError::NoValue {
-                value: self.graph.value(value).name.clone(),
-            })?;
+        let from = self.home(value)?;
         let step = self.step();
         let to = self
             .out
@@ -320,35 +369,4 @@ impl Scheduler<'_> {
         self.out.steps.push(Planned::Convert { from, to });
         Ok(())
     }
-}
-
-fn readers(graph: &Graph, operations: &[Operation]) -> BTreeMap<ValueId, usize> {
-    let mut readers = BTreeMap::new();
-    let mut count = |value: ValueId| *readers.entry(value).or_insert(0) += 1;
-    for operation in operations {
-        count(operation.x);
-        match &operation.kind {
-            Kind::Conv(conv) | Kind::Depthwise(conv) => {
-                conv.residual
-                    .into_iter()
-                    .chain(conv.scale)
-                    .for_each(&mut count);
-            }
-            Kind::Dense(dense) => dense.residual.into_iter().for_each(&mut count),
-            Kind::Map(map) => {
-                for operand in &map.operands {
-                    if let Operand::Same(value) | Operand::Channel(value) = operand {
-                        count(*value);
-                    }
-                }
-            }
-            // What shares the memory may be read at any later time.
-            Kind::Alias => {
-                count(operation.x);
-            }
-            Kind::Pool(_) | Kind::Softmax(_) => {}
-        }
-    }
-    graph.outputs.iter().for_each(|&value| count(value));
-    readers
 }

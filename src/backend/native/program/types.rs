@@ -18,10 +18,10 @@ pub struct Program {
     pub kernels: BTreeMap<String, KernelSource>,
     /// Calls, in order.
     pub steps: Vec<Step>,
-    /// Size of the arena, f32 elements.
-    pub arena_len: usize,
-    /// Packed weights of all kernels.
-    pub weights: Vec<f32>,
+    /// Size of the arena, bytes.
+    pub arena_bytes: usize,
+    /// Packed weights and constants of all kernels, little-endian.
+    pub weights: Vec<u8>,
     /// Inputs of the model.
     pub inputs: Vec<IoSpec>,
     /// Outputs of the model.
@@ -58,7 +58,7 @@ pub struct Step {
     pub traces: Vec<TraceSpec>,
 }
 
-/// What a pointer argument points to; offsets in f32 elements.
+/// What a pointer argument points to; offsets in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arg {
     /// The arena.
@@ -72,14 +72,14 @@ pub enum Arg {
 }
 
 impl fmt::Display for Arg {
-    /// Formats as the expression of the pointer where `a` is the arena, `w` the weights, and
-    /// `inputs` and `outputs` point to pointers; const and mut ones coerce where they are passed.
+    /// Formats as the expression of the pointer where `a` is the arena, `w` the weights, both of
+    /// bytes, and `inputs` and `outputs` point to pointers; each is cast to what the kernel takes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Arena(offset) => write!(f, "a.add({offset})"),
-            Self::Weights(offset) => write!(f, "w.add({offset})"),
-            Self::Input(idx) => write!(f, "*inputs.add({idx})"),
-            Self::Output(idx) => write!(f, "*outputs.add({idx})"),
+            Self::Arena(offset) => write!(f, "a.add({offset}) as _"),
+            Self::Weights(offset) => write!(f, "w.add({offset}) as _"),
+            Self::Input(idx) => write!(f, "*inputs.add({idx}) as _"),
+            Self::Output(idx) => write!(f, "*outputs.add({idx}) as _"),
         }
     }
 }
@@ -89,7 +89,7 @@ impl Program {
     pub fn code_digest(&self) -> Digest {
         let mut encoder = Encoder::new("metainfer program v1");
         encoder.str(self.isa.name());
-        encoder.u64(self.arena_len as u64);
+        encoder.u64(self.arena_bytes as u64);
         encoder.u64(self.steps.len() as u64);
         for step in &self.steps {
             encoder.str(&step.symbol);
@@ -111,8 +111,7 @@ impl Program {
     pub fn digest(&self) -> Digest {
         let mut encoder = Encoder::new("metainfer program and weights v1");
         encoder.digest(&self.code_digest());
-        let bytes: Vec<u8> = self.weights.iter().flat_map(|w| w.to_le_bytes()).collect();
-        encoder.bytes(&bytes);
+        encoder.bytes(&self.weights);
         encoder.finish()
     }
 }

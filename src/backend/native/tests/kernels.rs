@@ -7,13 +7,16 @@ use std::time::Duration;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::build::{Builder, Toolchain};
-use super::kernels::KernelCtx;
-use super::layout::dims4;
-use super::program::{AssembleError, Choice, Program, assemble};
-use super::render::Renderer;
-use super::spec::{Conv, Dense, Epilogue, Kind, Map, MapStep, Operand, Operation, Pool, Softmax};
-use crate::backend::Artifact;
+use super::run;
+use crate::backend::native::build::{Builder, Toolchain};
+use crate::backend::native::isa;
+use crate::backend::native::kernels::KernelCtx;
+use crate::backend::native::layout::dims4;
+use crate::backend::native::program::{AssembleError, Choice, Program, assemble};
+use crate::backend::native::render::Renderer;
+use crate::backend::native::spec::{
+    Conv, Dense, Epilogue, Kind, Map, MapStep, Operand, Operation, Pool, Softmax, literal,
+};
 use crate::device::Isa;
 use crate::graph::{DType, Graph, Shape, Value, ValueId};
 use crate::space::{Candidate, Mapping};
@@ -123,6 +126,11 @@ impl Bench {
         self.push(kind, x, y, mapping.clone());
     }
 
+    fn inputs(&self) -> Vec<Vec<u8>> {
+        let inputs = self.graph.inputs.iter();
+        inputs.map(|id| le_bytes(&self.data[id])).collect()
+    }
+
     fn assemble(&self, isa: Isa) -> Result<Program, AssembleError> {
         let renderer = Renderer::new(&BTreeMap::new()).unwrap();
         let ctx = KernelCtx {
@@ -141,21 +149,28 @@ impl Bench {
     /// finds the arena as the first left it.
     fn check(&self, isa: Isa) {
         let program = self.assemble(isa).unwrap();
-        let dir = tempfile::tempdir().unwrap();
-        let toolchain = Toolchain::discover(&PathBuf::from("rustc")).unwrap();
-        let builder = Builder::open(toolchain, dir.path(), 1, Duration::from_mins(5)).unwrap();
-        builder.compile(&program, 2).unwrap().unwrap();
-        let artifact = builder.link(&program).unwrap().unwrap();
-        for outputs in run_twice(&program, &artifact, self) {
+        let runs = run::build_and_run_twice(&program, &self.inputs());
+        for outputs in runs {
             for ((value, expected), actual) in self.expected.iter().zip(outputs) {
                 let index = self.operations.iter().position(|o| o.y == *value);
                 let what =
                     index.map(|i| (&self.candidates[i].mapping, self.operations[i].name.clone()));
-                let error = distance(&actual, expected);
+                let error = distance(&f32s(&actual), expected);
                 assert!(error < 1e-5, "{isa}: error {error} in {what:?}");
             }
         }
     }
+}
+
+fn le_bytes(numbers: &[f32]) -> Vec<u8> {
+    numbers.iter().flat_map(|v| v.to_le_bytes()).collect()
+}
+
+fn f32s(bytes: &[u8]) -> Vec<f32> {
+    let numbers = bytes.chunks_exact(4);
+    numbers
+        .map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]))
+        .collect()
 }
 
 fn distance(actual: &[f32], expected: &[f32]) -> f64 {
@@ -171,67 +186,6 @@ fn distance(actual: &[f32], expected: &[f32]) -> f64 {
     } else {
         (difference / norm.max(1e-30)).sqrt()
     }
-}
-
-#[expect(unsafe_code, reason = "runs the built kernels")]
-fn run_twice(program: &Program, artifact: &Artifact, bench: &Bench) -> Vec<Vec<Vec<f32>>> {
-    type Steps = unsafe extern "C" fn(
-        *const *const f32,
-        *const *mut f32,
-        *mut f32,
-        *const f32,
-        usize,
-        usize,
-        *mut u64,
-    );
-    // Guards around the arena show writes outside of it.
-    const GUARD: usize = 64;
-    let mut arena = vec![0f32; program.arena_len + 2 * GUARD];
-    arena[..GUARD].fill(777.0);
-    arena[program.arena_len + GUARD..].fill(777.0);
-    let inputs: Vec<*const f32> = bench
-        .graph
-        .inputs
-        .iter()
-        .map(|id| bench.data[id].as_ptr())
-        .collect();
-    let mut runs = Vec::new();
-    for _ in 0..2 {
-        let mut outputs: Vec<Vec<f32>> = bench
-            .expected
-            .iter()
-            .map(|(_, data)| vec![f32::NAN; data.len()])
-            .collect();
-        let pointers: Vec<*mut f32> = outputs.iter_mut().map(std::vec::Vec::as_mut_ptr).collect();
-        // SAFETY: the library was built from `program`; all buffers have the sizes it states.
-        unsafe {
-            let library = libloading::Library::new(&artifact.library).unwrap();
-            let steps = library.get::<Steps>(b"metainfer_steps").unwrap();
-            steps(
-                inputs.as_ptr(),
-                pointers.as_ptr(),
-                arena.as_mut_ptr().add(GUARD),
-                program.weights.as_ptr(),
-                0,
-                program.steps.len(),
-                std::ptr::null_mut(),
-            );
-        }
-        assert!(
-            arena[..GUARD]
-                .iter()
-                .all(|&v| v.to_bits() == 777f32.to_bits()),
-            "wrote before the arena"
-        );
-        assert!(
-            arena[program.arena_len + GUARD..]
-                .iter()
-                .all(|&v| v.to_bits() == 777f32.to_bits()),
-            "wrote beyond"
-        );
-        runs.push(outputs);
-    }
-    runs
 }
 
 /// A convolution by its definition.
@@ -419,10 +373,7 @@ fn random_mapping(rng: &mut ChaCha8Rng, isa: Isa) -> Mapping {
     fn pick<T: Clone>(rng: &mut ChaCha8Rng, items: &[T]) -> T {
         items[rng.random_range(0..items.len())].clone()
     }
-    let lanes: Vec<i64> = super::isa::tables(isa)
-        .iter()
-        .map(|t| t.lanes as i64)
-        .collect();
+    let lanes: Vec<i64> = isa::tables(isa).iter().map(|t| t.lanes as i64).collect();
     let layouts = ["nchw", "nhwc", "nchw8c", "nchw16c", "nchw32c"];
     Mapping::default()
         .with("layout_in", pick(rng, &layouts))
@@ -490,7 +441,6 @@ fn convolutions_agree_with_the_definition_on_every_instruction_set() {
 
 #[test]
 fn every_epilogue_agrees_with_its_formula() {
-    let literal = |v: f32| super::spec::literal(v);
     let steps = vec![
         Epilogue::LeakyRelu {
             alpha: literal(0.1),
@@ -532,7 +482,7 @@ fn every_epilogue_agrees_with_its_formula() {
         Epilogue::MulTensor,
     ];
     for isa in isas() {
-        let lanes = super::isa::widest(isa).lanes as i64;
+        let lanes = isa::widest(isa).lanes as i64;
         let mapping = Mapping::default()
             .with("layout_in", "nhwc")
             .with("layout_out", "nchw16c")
@@ -559,7 +509,7 @@ fn every_epilogue_agrees_with_its_formula() {
 #[test]
 fn other_kernels_agree_with_their_definitions() {
     for isa in isas() {
-        let lanes = super::isa::widest(isa).lanes as i64;
+        let lanes = isa::widest(isa).lanes as i64;
         let mut bench = Bench::new();
         for (n, k, m, unroll) in [(1, 37, 10, 4i64), (3, 64, 48, 1), (1, 1, 1, 2)] {
             dense(
@@ -741,8 +691,8 @@ fn kernels_compiled_side_by_side_stay_apart() {
                 let program = bench.assemble(isa).unwrap();
                 builder.compile(&program, 1).unwrap().unwrap();
                 let artifact = builder.link(&program).unwrap().unwrap();
-                for outputs in run_twice(&program, &artifact, bench) {
-                    assert!(distance(&outputs[0], &bench.expected[0].1) < 1e-5);
+                for outputs in run::run_twice(&program, &artifact, &bench.inputs()) {
+                    assert!(distance(&f32s(&outputs[0]), &bench.expected[0].1) < 1e-5);
                 }
             });
         }

@@ -1,0 +1,15 @@
+//! Operators as plain loops over dense row-major values, of any element type and rank.
+//!
+//! One file per family: each function reads one node and says what its template needs. Expressions
+//! over one element are text ([`scalar`]); extents and strides are merged where they allow
+//! ([`nest`]).
+
+mod copy;
+mod element;
+mod elementwise;
+mod nest;
+mod node;
+mod registry;
+mod scalar;
+
+pub(super) use registry::lower;

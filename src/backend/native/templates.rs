@@ -1,0 +1,30 @@
+//! The shipped kernel templates.
+
+/// Includes files below `templates/kernels` under their paths.
+macro_rules! shipped {
+    ($($name:literal,)*) => {
+        &[$(($name, include_str!(concat!("../../../templates/kernels/", $name))),)*]
+    };
+}
+
+/// The shipped templates by name.
+pub const TEMPLATES: &[(&str, &str)] = shipped![
+    "conv.rs.j2",
+    "dense.rs.j2",
+    "depthwise.rs.j2",
+    "epilogue.j2",
+    "isa/avx2.rs",
+    "isa/avx512.rs",
+    "isa/fma128.rs",
+    "isa/neon.rs",
+    "isa/portable.rs",
+    "isa/sse4.rs",
+    "loops/copy.rs.j2",
+    "loops/elementwise.rs.j2",
+    "loops/prelude.rs",
+    "map.rs.j2",
+    "pool.rs.j2",
+    "reorder.rs.j2",
+    "softmax.rs.j2",
+    "vector_math.rs",
+];

@@ -1,0 +1,8 @@
+//! The kernels run, on every instruction set that runs here.
+
+mod kernels;
+mod node;
+mod run;
+
+mod loops_copy;
+mod loops_elementwise;

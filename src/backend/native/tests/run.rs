@@ -1,0 +1,100 @@
+//! Builds a program and calls it.
+#![expect(unsafe_code, reason = "runs the built kernels")]
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::backend::Artifact;
+use crate::backend::native::build::{Builder, Toolchain};
+use crate::backend::native::program::Program;
+
+type Steps = unsafe extern "C" fn(
+    *const *const u8,
+    *const *mut u8,
+    *mut u8,
+    *const u8,
+    usize,
+    usize,
+    *mut u64,
+);
+
+/// Memory aligned as an artifact asks for.
+#[repr(C, align(64))]
+#[derive(Clone, Copy)]
+struct Line([u8; 64]);
+
+const GUARD: Line = Line([0x5a; 64]);
+
+/// Builds the program and runs it twice on the inputs; returns the outputs of both runs. The second
+/// run finds the arena as the first left it. Guards around the arena and the outputs show writes
+/// outside of them.
+pub(super) fn build_and_run_twice(program: &Program, inputs: &[Vec<u8>]) -> [Vec<Vec<u8>>; 2] {
+    let dir = tempfile::tempdir().unwrap();
+    let toolchain = Toolchain::discover(&PathBuf::from("rustc")).unwrap();
+    let builder = Builder::open(toolchain, dir.path(), 1, Duration::from_mins(5)).unwrap();
+    builder.compile(program, 2).unwrap().unwrap();
+    let artifact = builder.link(program).unwrap().unwrap();
+    run_twice(program, &artifact, inputs)
+}
+
+/// Runs what was built of a program, see [`build_and_run_twice`].
+pub(super) fn run_twice(
+    program: &Program,
+    artifact: &Artifact,
+    inputs: &[Vec<u8>],
+) -> [Vec<Vec<u8>>; 2] {
+    crate::measure::worker::load_math_library();
+    let n_lines = program.arena_bytes.div_ceil(64);
+    let mut arena = vec![Line([0; 64]); n_lines + 2];
+    arena[0] = GUARD;
+    arena[n_lines + 1] = GUARD;
+    let weights = lines(&program.weights);
+    let inputs: Vec<Vec<Line>> = inputs.iter().map(|bytes| lines(bytes)).collect();
+    let inputs: Vec<*const u8> = inputs.iter().map(|lines| lines.as_ptr().cast()).collect();
+    [(), ()].map(|()| {
+        let mut outputs: Vec<Vec<Line>> = Vec::new();
+        for output in &program.outputs {
+            let n_bytes = output.shape.len() * output.dtype.bytes();
+            outputs.push(vec![GUARD; n_bytes.div_ceil(64) + 1]);
+        }
+        let pointers: Vec<*mut u8> = outputs.iter_mut().map(|o| o.as_mut_ptr().cast()).collect();
+        // SAFETY: the library was built from `program`; all buffers have the sizes it states.
+        unsafe {
+            let library = libloading::Library::new(&artifact.library).unwrap();
+            let steps = library.get::<Steps>(b"metainfer_steps").unwrap();
+            steps(
+                inputs.as_ptr(),
+                pointers.as_ptr(),
+                arena.as_mut_ptr().add(1).cast(),
+                weights.as_ptr().cast(),
+                0,
+                program.steps.len(),
+                std::ptr::null_mut(),
+            );
+        }
+        let is_whole = |line: &Line| line.0 == GUARD.0;
+        assert!(is_whole(&arena[0]), "wrote before the arena");
+        assert!(is_whole(&arena[n_lines + 1]), "wrote beyond the arena");
+        let outputs = program.outputs.iter().zip(outputs).map(|(io, lines)| {
+            let n_bytes = io.shape.len() * io.dtype.bytes();
+            let bytes: Vec<u8> = lines.iter().flat_map(|line| line.0).collect();
+            assert!(
+                bytes[n_bytes..].iter().all(|&b| b == 0x5a),
+                "wrote beyond `{}`",
+                io.name
+            );
+            bytes[..n_bytes].to_vec()
+        });
+        outputs.collect()
+    })
+}
+
+fn lines(bytes: &[u8]) -> Vec<Line> {
+    let chunks = bytes.chunks(64).map(|chunk| {
+        let mut line = Line([0; 64]);
+        line.0[..chunk.len()].copy_from_slice(chunk);
+        line
+    });
+    // One more, as kernels may read padding.
+    chunks.chain([Line([0; 64])]).collect()
+}
