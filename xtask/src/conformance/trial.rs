@@ -49,7 +49,7 @@ struct Obstacle {
 
 #[derive(Clone, Copy, PartialEq)]
 enum ObstacleKind {
-    /// A shape depends on the elements of something that is no constant.
+    /// A shape depends on the elements of something that is no constant, or on there being none.
     DataDependent,
     /// Loading refuses it.
     Unsupported,
@@ -183,7 +183,14 @@ impl Bench<'_> {
                 .map(|(_, (name, values))| (name.clone(), values.shape.clone()))
                 .collect(),
         };
-        let attempt = || self.ready(&options);
+        let attempt = || {
+            let later: Vec<&str> = inputs
+                .iter()
+                .skip(1)
+                .map(|(name, _)| name.as_str())
+                .collect();
+            self.ready(&options, &later)
+        };
         Ok(
             catch_unwind(AssertUnwindSafe(attempt)).unwrap_or_else(|panic| {
                 Err(Obstacle {
@@ -194,10 +201,11 @@ impl Bench<'_> {
         )
     }
 
-    fn ready(&self, options: &LoadOptions) -> Result<Ready, Obstacle> {
+    /// Loads the model in the file and assembles its program; `later` are the inputs after the first.
+    fn ready(&self, options: &LoadOptions, later: &[&str]) -> Result<Ready, Obstacle> {
         let LoadedModel { graph, .. } =
             onnx::load(&self.scratch, options).map_err(|error| Obstacle {
-                kind: kind_of(&error.problem),
+                kind: kind_of(&error.problem, later),
                 reason: chain(&*error.problem),
             })?;
         let partition = partition(&graph);
@@ -272,9 +280,13 @@ fn is<T>(result: &Result<T, Obstacle>, kind: ObstacleKind) -> bool {
     result.as_ref().is_err_and(|obstacle| obstacle.kind == kind)
 }
 
-/// Tells what is not supported from what is taken for broken: the suite's models are valid.
-fn kind_of(problem: &Problem) -> ObstacleKind {
+/// Tells what is not supported from what is taken for broken: the suite's models are valid. Of the
+/// inputs that have no elements, those after the first say what is to be done (no axes, a type).
+fn kind_of(problem: &Problem, later: &[&str]) -> ObstacleKind {
     match problem {
+        Problem::ZeroSized { value, .. } if later.contains(&value.as_str()) => {
+            ObstacleKind::DataDependent
+        }
         Problem::Mismatch {
             source: InferError::DataDependent(_),
             ..
@@ -402,6 +414,24 @@ mod tests {
         );
         assert_eq!(form.shape_inputs, ["shape"]);
         assert!(form.weight_inputs.is_empty() && has_program);
+    }
+
+    #[test]
+    fn an_input_of_no_elements_is_bound_unless_it_is_the_first() {
+        let axes = Values {
+            dtype: DType::I64,
+            shape: vec![0],
+            bytes: Vec::new(),
+        };
+        let later = [("x", f32s(&[2, 3], &[1.0; 6])), ("axes", axes)];
+        let (form, _) = check(&["Unsqueeze", "Relu"], &later);
+        assert_eq!(form.shape_inputs, ["axes"]);
+        let empty = Problem::ZeroSized {
+            value: "x".to_owned(),
+            shape: Shape(vec![0]),
+        };
+        let is_refused = kind_of(&empty, &["axes"]) == ObstacleKind::Unsupported;
+        assert!(is_refused);
     }
 
     #[test]
