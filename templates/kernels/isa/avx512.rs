@@ -13,6 +13,7 @@ macro_rules! div { ($a:expr, $b:expr) => { _mm512_div_ps($a, $b) } }
 macro_rules! max { ($a:expr, $b:expr) => { _mm512_max_ps($a, $b) } }
 macro_rules! min { ($a:expr, $b:expr) => { _mm512_min_ps($a, $b) } }
 macro_rules! fma { ($a:expr, $b:expr, $c:expr) => { _mm512_fmadd_ps($a, $b, $c) } }
+macro_rules! sqrt { ($x:expr) => { _mm512_sqrt_ps($x) } }
 macro_rules! round { ($x:expr) => { _mm512_roundscale_ps::<8>($x) } }
 macro_rules! pow2 { ($n:expr) => { _mm512_scalef_ps(_mm512_set1_ps(1.0), $n) } }
 // Range with "smaller magnitude, sign of the first" clamps to ±3 in one instruction.

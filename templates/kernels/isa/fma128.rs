@@ -13,6 +13,7 @@ macro_rules! div { ($a:expr, $b:expr) => { _mm_div_ps($a, $b) } }
 macro_rules! max { ($a:expr, $b:expr) => { _mm_max_ps($a, $b) } }
 macro_rules! min { ($a:expr, $b:expr) => { _mm_min_ps($a, $b) } }
 macro_rules! fma { ($a:expr, $b:expr, $c:expr) => { _mm_fmadd_ps($a, $b, $c) } }
+macro_rules! sqrt { ($x:expr) => { _mm_sqrt_ps($x) } }
 macro_rules! round { ($x:expr) => { _mm_round_ps::<8>($x) } }
 macro_rules! pow2 { ($n:expr) => { _mm_castsi128_ps(_mm_slli_epi32::<23>(_mm_add_epi32(_mm_cvtps_epi32($n), _mm_set1_epi32(127)))) } }
 macro_rules! hardswish { ($x:expr) => { mul!($x, min!(max!(fma!($x, splat!(0.16666667), splat!(0.5)), zero!()), splat!(1.0))) } }

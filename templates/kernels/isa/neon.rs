@@ -13,6 +13,7 @@ macro_rules! div { ($a:expr, $b:expr) => { vdivq_f32($a, $b) } }
 macro_rules! max { ($a:expr, $b:expr) => { vmaxq_f32($a, $b) } }
 macro_rules! min { ($a:expr, $b:expr) => { vminq_f32($a, $b) } }
 macro_rules! fma { ($a:expr, $b:expr, $c:expr) => { vfmaq_f32($c, $a, $b) } }
+macro_rules! sqrt { ($x:expr) => { vsqrtq_f32($x) } }
 macro_rules! round { ($x:expr) => { vrndnq_f32($x) } }
 macro_rules! pow2 { ($n:expr) => { vreinterpretq_f32_s32(vshlq_n_s32::<23>(vaddq_s32(vcvtnq_s32_f32($n), vdupq_n_s32(127)))) } }
 macro_rules! hardswish { ($x:expr) => { mul!($x, min!(max!(fma!($x, splat!(0.16666667), splat!(0.5)), zero!()), splat!(1.0))) } }

@@ -103,7 +103,7 @@ impl Kernel {
         ]
         .concat();
         let context = minijinja::context! {
-            c => values, isa => primitives, features => table.features,
+            c => values, isa => primitives, features => table.features, lanes => table.lanes,
             prelude => ctx.renderer.text("loops/prelude.rs"),
         };
         let mut text = ctx.renderer.render(template, context)?;

@@ -68,8 +68,13 @@ pub fn lower_subgraph(
 /// Lowers every node of a subgraph on its own.
 fn node_by_node(ctx: &Lowering<'_>) -> Result<Vec<Operation>, NotCovered> {
     let mut operations = Vec::new();
-    for id in ctx.subgraph.nodes() {
-        operations.extend(loops::lower(ctx, ctx.node(id))?);
+    let nodes = ctx.subgraph.nodes();
+    let nodes: Vec<&Node> = nodes.iter().map(|&id| ctx.node(id)).collect();
+    let mut rest = nodes.as_slice();
+    while !rest.is_empty() {
+        let (n_nodes, lowered) = loops::lower(ctx, rest)?;
+        operations.extend(lowered);
+        rest = &rest[n_nodes.max(1)..];
     }
     Ok(operations)
 }

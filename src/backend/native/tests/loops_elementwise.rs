@@ -115,3 +115,33 @@ fn functions_of_the_c_library_are_exact_to_a_few_units() {
         .constant(i64s(&[], &[3]))
         .gives(0.0, &[i64s(&[3], &[-1, 0, 3])]);
 }
+
+#[test]
+fn vectors_along_the_last_axis_agree_with_single_elements() {
+    // 37 is no multiple of any vector's lanes, and longer than every one of them.
+    let x: Vec<f32> = (0..2 * 37).map(|i| i as f32 * 0.11 - 4.0).collect();
+    let row: Vec<f32> = (0..37).map(|i| 2.0 - i as f32 * 0.1).collect();
+    let column = [0.5, -1.5];
+    let expected = |f: &dyn Fn(usize, usize) -> f32| {
+        let numbers = (0..2).flat_map(|r| (0..37).map(move |c| f(r, c)));
+        f32s(&[2, 37], &numbers.collect::<Vec<_>>())
+    };
+    NodeTest::new("Mul")
+        .input(f32s(&[2, 37], &x))
+        .constant(f32s(&[37], &row))
+        .gives(0.0, &[expected(&|r, c| x[r * 37 + c] * row[c])]);
+    NodeTest::new("Max")
+        .input(f32s(&[2, 37], &x))
+        .input(f32s(&[2, 1], &column))
+        .gives(0.0, &[expected(&|r, c| x[r * 37 + c].max(column[r]))]);
+    let one = |op: &str, f: &dyn Fn(f32) -> f32| {
+        NodeTest::new(op)
+            .input(f32s(&[2, 37], &x))
+            .gives(1e-6, &[expected(&|r, c| f(x[r * 37 + c]))]);
+    };
+    one("Sigmoid", &|v| 1.0 / (1.0 + (-v).exp()));
+    one("Tanh", &|v| v.tanh());
+    one("Elu", &|v| if v < 0.0 { v.exp_m1() } else { v });
+    one("Abs", &|v| v.abs());
+    one("HardSwish", &|v| v * (v / 6.0 + 0.5).clamp(0.0, 1.0));
+}

@@ -11,5 +11,6 @@ mod nest;
 mod node;
 mod registry;
 mod scalar;
+mod vector;
 
 pub(super) use registry::lower;
