@@ -45,6 +45,11 @@ impl DType {
         }
     }
 
+    /// Returns whether it is a floating-point type.
+    pub fn is_float(self) -> bool {
+        matches!(self, Self::F16 | Self::F32 | Self::F64)
+    }
+
     /// Returns the lower-case name used in files and messages, e.g. `f32`.
     pub fn name(self) -> &'static str {
         match self {

@@ -194,3 +194,65 @@ impl TensorData {
         }
     }
 }
+
+/// Returns the f32 of the same value as an f16 given by its bits.
+pub(crate) fn f16_to_f32(bits: u16) -> f32 {
+    let sign = u32::from(bits >> 15) << 31;
+    let exponent = u32::from(bits >> 10) & 0x1f;
+    let fraction = u32::from(bits) & 0x3ff;
+    let magnitude = match exponent {
+        // Subnormal: the fraction counts steps of 2⁻²⁴.
+        0 => (fraction as f32 / 16_777_216.0).to_bits(),
+        0x1f => 0x7f80_0000 | (fraction << 13),
+        _ => ((exponent + 112) << 23) | (fraction << 13),
+    };
+    f32::from_bits(sign | magnitude)
+}
+
+/// Returns the bits of the f16 nearest to a value, ties to even; what is too large is infinite.
+pub(crate) fn f64_to_f16(value: f64) -> u16 {
+    let sign = u16::from(value.is_sign_negative()) << 15;
+    let magnitude = value.abs();
+    if magnitude.is_nan() {
+        return sign | 0x7e00;
+    }
+    // Half a step above the largest finite value, 65504, rounds up.
+    if magnitude >= 65520.0 {
+        return sign | 0x7c00;
+    }
+    // The step between neighbours of this size, at least the smallest one.
+    let exponent = ((magnitude.to_bits() >> 52) as i32 - 1023).max(-14);
+    let steps = (magnitude * 2f64.powi(10 - exponent)).round_ties_even() as u16;
+    // Carries of the fraction go into the exponent.
+    let biased = (exponent + 14) as u16;
+    sign | ((biased << 10) + steps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn f16_survives_the_way_through_f32() {
+        for bits in 0..=u16::MAX {
+            let value = f16_to_f32(bits);
+            if value.is_nan() {
+                assert!(f16_to_f32(f64_to_f16(value.into())).is_nan());
+            } else {
+                assert_eq!(f64_to_f16(value.into()), bits);
+            }
+        }
+        assert_eq!(f16_to_f32(0x3c00).to_bits(), 1f32.to_bits());
+        assert_eq!(f16_to_f32(0xc000).to_bits(), (-2f32).to_bits());
+    }
+
+    #[test]
+    fn f16_rounds_to_nearest_even() {
+        assert_eq!(f64_to_f16(2049.0), f64_to_f16(2048.0));
+        assert_eq!(f64_to_f16(2051.0), f64_to_f16(2052.0));
+        assert_eq!(f64_to_f16(65519.0), 0x7bff);
+        assert_eq!(f64_to_f16(65520.0), 0x7c00);
+        assert_eq!(f64_to_f16(2f64.powi(-25)), 0);
+        assert_eq!(f64_to_f16(2f64.powi(-25) * 1.01), 1);
+    }
+}

@@ -12,7 +12,7 @@ use super::wire::WireError;
 use crate::graph::{Graph, canonicalize, compact, write_out_windows};
 
 /// Default operator sets that are understood.
-pub const OPSETS: std::ops::RangeInclusive<i64> = 7..=26;
+pub const OPSETS: std::ops::RangeInclusive<i64> = 7..=28;
 
 /// Largest file: protobuf ends there.
 const MAX_FILE_BYTES: u64 = 1 << 31;

@@ -1,6 +1,6 @@
 //! What is known of a node's inputs and outputs, and small readers over it.
 
-use crate::graph::{DType, Node, Shape, Tensor};
+use crate::graph::{DType, Node, Shape, Tensor, TensorData, f16_to_f32};
 
 /// Type and shape of an output.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +52,40 @@ pub(super) fn mismatch<T>(text: impl Into<String>) -> Result<T, InferError> {
     Err(InferError::Mismatch(text.into()))
 }
 
+/// Returns the element type of a `TensorProto.DataType`, as attributes name it.
+pub(super) fn dtype(data_type: i64) -> Result<DType, InferError> {
+    Ok(match data_type {
+        1 => DType::F32,
+        2 => DType::U8,
+        3 => DType::I8,
+        4 => DType::U16,
+        5 => DType::I16,
+        6 => DType::I32,
+        7 => DType::I64,
+        9 => DType::Bool,
+        10 => DType::F16,
+        11 => DType::F64,
+        12 => DType::U32,
+        13 => DType::U64,
+        other => {
+            return mismatch(format!(
+                "element type {other} of its output is not supported"
+            ));
+        }
+    })
+}
+
+/// Returns the only number that a constant holds.
+pub(super) fn number(tensor: &Tensor) -> Option<f64> {
+    match (tensor.to_i64().as_deref(), tensor.as_f32(), tensor.data()) {
+        (Some([value]), ..) => Some(*value as f64),
+        (_, Some([value]), _) => Some(f64::from(*value)),
+        (.., TensorData::F64(data)) if data.len() == 1 => Some(data[0]),
+        (.., TensorData::F16(data)) if data.len() == 1 => Some(f64::from(f16_to_f32(data[0]))),
+        _ => None,
+    }
+}
+
 /// Wraps the fact of an only output.
 #[expect(clippy::unnecessary_wraps, reason = "rules end in it")]
 pub(super) fn one(dtype: DType, shape: Vec<usize>) -> Facts {
@@ -92,6 +126,42 @@ impl<'a> Case<'a> {
         match self.node.ints(name) {
             Some(ints) => Ok(Some(ints.to_vec())),
             None => self.ints_input(idx),
+        }
+    }
+
+    /// Returns the dimensions that a constant input names.
+    pub(super) fn dims_input(&self, idx: usize) -> Result<Vec<usize>, InferError> {
+        let named = self.ints_input(idx)?.ok_or(InferError::MissingInput(idx))?;
+        named.into_iter().map(dim).collect()
+    }
+
+    /// Returns the number that a constant input holds.
+    pub(super) fn number_input(&self, idx: usize) -> Result<f64, InferError> {
+        let tensor = self.operand(idx)?.data;
+        match number(tensor.ok_or(InferError::DataDependent(idx))?) {
+            Some(value) => Ok(value),
+            None => mismatch(format!("input {idx} is not a single number")),
+        }
+    }
+
+    /// Refuses an input whose shape is another.
+    pub(super) fn expect(&self, idx: usize, name: &str, dims: &[usize]) -> Result<(), InferError> {
+        match self.optional(idx) {
+            Some(operand) if operand.shape.dims() != dims => {
+                mismatch(format!("{name} is {}, it must be {dims:?}", operand.shape))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses an input whose element type is not that of input 0.
+    pub(super) fn expect_type(&self, idx: usize) -> Result<(), InferError> {
+        let dtype = self.operand(0)?.dtype;
+        match self.optional(idx) {
+            Some(other) if other.dtype != dtype => {
+                mismatch(format!("element types {dtype} and {} differ", other.dtype))
+            }
+            _ => Ok(()),
         }
     }
 

@@ -1,7 +1,8 @@
-//! Slices, gathers and reductions.
+//! Slices, gathers and what picks elements.
 
 use super::fact::{Case, Fact, Facts, InferError, axes, axis, dim, mismatch, one};
-use crate::graph::{DType, Shape};
+use super::scatter::index_type;
+use crate::graph::{DType, Shape, Tensor, TensorData};
 
 /// `Slice`: bounds as attributes (operator sets before 10) or inputs.
 pub(super) fn slice(case: &Case<'_>) -> Facts {
@@ -17,6 +18,7 @@ pub(super) fn slice(case: &Case<'_>) -> Facts {
     if [ends.len(), list.len(), steps.len()] != [starts.len(); 3] {
         return mismatch("starts, ends, axes and steps differ in length".to_owned());
     }
+    axes(&list, dims.len())?;
     for (i, &named) in list.iter().enumerate() {
         let axis = axis(named, dims.len())?;
         dims[axis] = slice_len(dims[axis], starts[i], ends[i], steps[i])?;
@@ -43,8 +45,9 @@ fn slice_len(size: usize, start: i64, end: i64, step: i64) -> Result<usize, Infe
     dim(span.max(0).unsigned_abs().div_ceil(step.unsigned_abs()) as i64)
 }
 
-/// `Gather`.
+/// `Gather` (1, 11, 13).
 pub(super) fn gather(case: &Case<'_>) -> Facts {
+    index_type(case)?;
     let data = case.operand(0)?;
     let dims = data.shape.dims();
     let axis = case.axis(0, dims.len())?;
@@ -54,8 +57,9 @@ pub(super) fn gather(case: &Case<'_>) -> Facts {
     one(data.dtype, shape)
 }
 
-/// `GatherElements`.
+/// `GatherElements` (11, 13).
 pub(super) fn gather_elements(case: &Case<'_>) -> Facts {
+    index_type(case)?;
     let (data, indices) = (case.operand(0)?, case.dims(1)?);
     if data.shape.rank() != indices.len() {
         return mismatch(format!(
@@ -63,10 +67,15 @@ pub(super) fn gather_elements(case: &Case<'_>) -> Facts {
             data.shape
         ));
     }
+    let along = case.axis(0, indices.len())?;
+    let dims = data.shape.dims();
+    if (0..dims.len()).any(|i| i != along && indices[i] > dims[i]) {
+        return mismatch(format!("indices {indices:?} do not fit data {dims:?}"));
+    }
     one(data.dtype, indices.to_vec())
 }
 
-/// `GatherND`.
+/// `GatherND` (11, 12, 13).
 pub(super) fn gather_nd(case: &Case<'_>) -> Facts {
     let data = case.operand(0)?;
     let (dims, indices) = (data.shape.dims(), case.dims(1)?);
@@ -74,7 +83,11 @@ pub(super) fn gather_nd(case: &Case<'_>) -> Facts {
     let Some((&depth, outer)) = indices.split_last() else {
         return mismatch("indices are a scalar".to_owned());
     };
-    if batch.saturating_add(depth) > dims.len() || batch > outer.len() {
+    index_type(case)?;
+    let fits = batch.saturating_add(depth) <= dims.len()
+        && batch <= outer.len()
+        && outer[..batch] == dims[..batch];
+    if !fits {
         return mismatch(format!("indices {indices:?} do not fit data {dims:?}"));
     }
     let mut shape = outer.to_vec();
@@ -82,24 +95,7 @@ pub(super) fn gather_nd(case: &Case<'_>) -> Facts {
     one(data.dtype, shape)
 }
 
-/// `OneHot`.
-pub(super) fn one_hot(case: &Case<'_>) -> Facts {
-    let indices = case.dims(0)?;
-    let depth = case.operand(1)?.data.ok_or(InferError::DataDependent(1))?;
-    let depth = match (depth.to_i64(), depth.as_f32()) {
-        (Some(ints), _) => ints.first().copied(),
-        (_, Some(floats)) => floats.first().map(|&v| v as i64),
-        _ => None,
-    };
-    let Some(depth) = depth else {
-        return mismatch("the depth is not a number".to_owned());
-    };
-    let mut shape = indices.to_vec();
-    shape.insert(case.axis(-1, indices.len() + 1)?, dim(depth)?);
-    one(case.operand(2)?.dtype, shape)
-}
-
-/// `TopK`: values and indices.
+/// `TopK` (1, 10, 11, 24): values and indices.
 pub(super) fn top_k(case: &Case<'_>) -> Facts {
     let data = case.operand(0)?;
     let mut dims = data.shape.dims().to_vec();
@@ -111,7 +107,14 @@ pub(super) fn top_k(case: &Case<'_>) -> Facts {
             .unwrap_or(-1),
         k => k,
     };
-    dims[axis] = dim(k)?;
+    let k = dim(k)?;
+    if k > dims[axis] {
+        return mismatch(format!(
+            "the {k} largest of {} along axis {axis}",
+            dims[axis]
+        ));
+    }
+    dims[axis] = k;
     let fact = |dtype| Fact {
         dtype,
         shape: Shape(dims.clone()),
@@ -119,43 +122,62 @@ pub(super) fn top_k(case: &Case<'_>) -> Facts {
     Ok(Some(vec![fact(data.dtype), fact(DType::I64)]))
 }
 
-/// `ArgMax`, `ArgMin`.
-pub(super) fn arg_reduce(case: &Case<'_>) -> Facts {
-    let dims = case.dims(0)?;
-    let axis = case.axis(0, dims.len())?;
-    one(
-        DType::I64,
-        reduced(dims, &[axis], case.node.int("keepdims", 1) != 0),
-    )
-}
-
-/// `ReduceMean` and its relatives: axes as an attribute or, later, an input.
-pub(super) fn reduce(case: &Case<'_>) -> Facts {
+/// `NonZero` (9, 13): `[rank, n]`, of a constant.
+pub(super) fn non_zero(case: &Case<'_>) -> Facts {
     let data = case.operand(0)?;
-    let dims = data.shape.dims();
-    let list = case.ints("axes", 1)?.unwrap_or_default();
-    let over = if !list.is_empty() {
-        axes(&list, dims.len())?
-    } else if case.node.int("noop_with_empty_axes", 0) != 0 {
-        Vec::new()
-    } else {
-        (0..dims.len()).collect()
-    };
-    one(
-        data.dtype,
-        reduced(dims, &over, case.node.int("keepdims", 1) != 0),
-    )
+    let tensor = data.data.ok_or(InferError::DataDependent(0))?;
+    let n = n_set(tensor);
+    one(DType::I64, vec![data.shape.rank(), n])
 }
 
-fn reduced(dims: &[usize], over: &[usize], keep: bool) -> Vec<usize> {
-    let sizes = dims.iter().enumerate().filter_map(|(i, &size)| {
-        if !over.contains(&i) {
-            Some(size)
-        } else if keep {
-            Some(1)
-        } else {
-            None
+/// `Unique` (11, 28): has the shape that its constant input says.
+pub(super) fn unique(case: &Case<'_>) -> Facts {
+    match case.operand(0)?.data {
+        Some(_) => Ok(None),
+        None => Err(InferError::DataDependent(0)),
+    }
+}
+
+/// `NonMaxSuppression` (10, 11): how many boxes are left depends on the scores.
+pub(super) fn non_max_suppression(case: &Case<'_>) -> Facts {
+    case.operand(1)?;
+    Err(InferError::DataDependent(1))
+}
+
+/// `Compress` (9, 11), by a constant condition; without an axis the input is flattened.
+pub(super) fn compress(case: &Case<'_>) -> Facts {
+    let data = case.operand(0)?;
+    let condition = case.operand(1)?;
+    let tensor = condition.data.ok_or(InferError::DataDependent(1))?;
+    if condition.dtype != DType::Bool || condition.shape.rank() != 1 {
+        return mismatch(format!(
+            "the condition is {} {}",
+            condition.dtype, condition.shape
+        ));
+    }
+    let mut dims = data.shape.dims().to_vec();
+    let n = n_set(tensor);
+    if case.node.attributes.contains_key("axis") {
+        let along = case.axis(0, dims.len())?;
+        if condition.shape.len() > dims[along] {
+            return mismatch(format!("condition {} for {dims:?}", condition.shape));
         }
-    });
-    sizes.collect()
+        dims[along] = n;
+        return one(data.dtype, dims);
+    }
+    one(data.dtype, vec![n])
+}
+
+/// Returns how many elements are not zero.
+fn n_set(tensor: &Tensor) -> usize {
+    match tensor.data() {
+        TensorData::F32(data) => data.iter().filter(|v| **v != 0.0).count(),
+        TensorData::F64(data) => data.iter().filter(|v| **v != 0.0).count(),
+        // All bits but the sign: minus zero is zero.
+        TensorData::F16(data) => data.iter().filter(|v| **v & 0x7fff != 0).count(),
+        TensorData::U64(data) => data.iter().filter(|v| **v != 0).count(),
+        _ => tensor
+            .to_i64()
+            .map_or(0, |data| data.iter().filter(|v| **v != 0).count()),
+    }
 }

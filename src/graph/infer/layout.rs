@@ -1,13 +1,13 @@
 //! Operators that move elements without changing them.
 
-use super::fact::{Case, Fact, Facts, axes, axis, dim, mismatch, one};
+use super::fact::{Case, Fact, Facts, InferError, axes, axis, dim, mismatch, one};
 use crate::graph::{DType, Shape};
 
 /// `Reshape`: `0` copies a dimension unless `allowzero`, one `-1` takes the rest.
 pub(super) fn reshape(case: &Case<'_>) -> Facts {
     let data = case.operand(0)?;
     let dims = data.shape.dims();
-    let target = case.ints("shape", 1)?.unwrap_or_default();
+    let target = case.ints("shape", 1)?.ok_or(InferError::MissingInput(1))?;
     let allow_zero = case.node.int("allowzero", 0) != 0;
     let mut shape = Vec::new();
     let mut open = None;
@@ -25,6 +25,9 @@ pub(super) fn reshape(case: &Case<'_>) -> Facts {
         });
     }
     let total = data.shape.len();
+    if allow_zero && open.is_some() && target.contains(&0) {
+        return mismatch(format!("{target:?} has both 0 and -1, and `allowzero`"));
+    }
     let known = shape.iter().fold(1usize, |n, &d| n.saturating_mul(d));
     if let Some(idx) = open {
         if known == 0 || !total.is_multiple_of(known) {
@@ -90,7 +93,7 @@ pub(super) fn squeeze(case: &Case<'_>) -> Facts {
 /// `Unsqueeze`.
 pub(super) fn unsqueeze(case: &Case<'_>) -> Facts {
     let data = case.operand(0)?;
-    let list = case.ints("axes", 1)?.unwrap_or_default();
+    let list = case.ints("axes", 1)?.ok_or(InferError::MissingInput(1))?;
     let rank = data.shape.rank() + list.len();
     let inserted = axes(&list, rank)?;
     let mut rest = data.shape.dims().iter().copied();
@@ -137,15 +140,28 @@ pub(super) fn split(case: &Case<'_>) -> Facts {
             .map(|&v| dim(v))
             .collect::<Result<Vec<_>, _>>()?
     } else {
-        let parts = case.node.outputs.len().max(1);
+        let n_outputs = case.node.outputs.len().max(1);
+        let parts = dim(case.node.int("num_outputs", n_outputs as i64))?;
+        if parts != n_outputs || (case.opset < 18 && !size.is_multiple_of(parts)) {
+            return mismatch(format!(
+                "axis {axis} of {dims:?} does not split into {parts} parts for {n_outputs} outputs"
+            ));
+        }
         let part = size.div_ceil(parts);
         (0..parts)
-            .map(|i| part.min(size.saturating_sub(i * part)))
+            .map(|i| part.min(size.saturating_sub(part.saturating_mul(i))))
             .collect()
     };
     if sizes.iter().fold(0usize, |n, &v| n.saturating_add(v)) != size {
         return mismatch(format!(
             "axis {axis} of {dims:?} does not split into {sizes:?}"
+        ));
+    }
+    if sizes.len() < case.node.outputs.len() {
+        return mismatch(format!(
+            "{} sizes for {} outputs",
+            sizes.len(),
+            case.node.outputs.len()
         ));
     }
     let facts = sizes.into_iter().map(|part| {
@@ -189,13 +205,28 @@ pub(super) fn space_to_depth(case: &Case<'_>) -> Facts {
     )
 }
 
-fn blocks<'a>(case: &Case<'a>) -> Result<(&'a [usize], usize), super::InferError> {
+fn blocks<'a>(case: &Case<'a>) -> Result<(&'a [usize], usize), InferError> {
     let dims = case.dims(0)?;
     let block = case.node.int("blocksize", 0);
     if dims.len() != 4 || !(1..=1 << 16).contains(&block) {
         return mismatch(format!("input {dims:?} with blocks of {block}"));
     }
     Ok((dims, block as usize))
+}
+
+/// `ReverseSequence` (10): over `[time, batch, …]` or, by its axes, the other way round.
+pub(super) fn reverse_sequence(case: &Case<'_>) -> Facts {
+    let (dims, node) = (case.dims(0)?, case.node);
+    if dims.len() < 2 {
+        return mismatch(format!("{dims:?} has no sequences"));
+    }
+    let (batch, time) = (node.int("batch_axis", 1), node.int("time_axis", 0));
+    if !matches!((batch, time), (0, 1) | (1, 0)) {
+        return mismatch(format!("`batch_axis` is {batch}, `time_axis` is {time}"));
+    }
+    case.operand(1)?;
+    case.expect(1, "the list of lengths", &[dims[batch as usize]])?;
+    one(case.operand(0)?.dtype, dims.to_vec())
 }
 
 /// `Shape`, of a slice of the dimensions if `start` or `end` say so.

@@ -1,9 +1,9 @@
-//! Matrix products, recurrent cells and normalisation over trailing axes.
+//! Matrix products and recurrent cells.
 
-use super::fact::{Case, Fact, Facts, axis, broadcast, mismatch, one};
-use crate::graph::{DType, Shape};
+use super::fact::{Case, Fact, Facts, InferError, broadcast, mismatch, one};
+use crate::graph::{Attribute, DType, Shape};
 
-/// `Gemm`.
+/// `Gemm` (7–13).
 pub(super) fn gemm(case: &Case<'_>) -> Facts {
     let (a, b) = (case.dims(0)?, case.dims(1)?);
     let (&[a0, a1], &[b0, b1]) = (a, b) else {
@@ -29,9 +29,18 @@ pub(super) fn gemm(case: &Case<'_>) -> Facts {
     one(case.operand(0)?.dtype, vec![m, n])
 }
 
-/// `MatMul`, as numpy's.
+/// `MatMul` (1–13), `MatMulInteger` (10): as numpy's.
 pub(super) fn matmul(case: &Case<'_>) -> Facts {
-    let (a, b) = (case.dims(0)?, case.dims(1)?);
+    let shape = matmul_shape(case.dims(0)?, case.dims(1)?)?;
+    if case.node.op == "MatMulInteger" {
+        return one(DType::I32, shape);
+    }
+    case.expect_type(1)?;
+    one(case.operand(0)?.dtype, shape)
+}
+
+/// Returns the shape of a matrix product.
+pub(super) fn matmul_shape(a: &[usize], b: &[usize]) -> Result<Vec<usize>, InferError> {
     if a.is_empty() || b.is_empty() {
         return mismatch("a scalar does not multiply".to_owned());
     }
@@ -56,14 +65,19 @@ pub(super) fn matmul(case: &Case<'_>) -> Facts {
     if b.len() > 1 {
         shape.push(rhs[lb - 1]);
     }
-    let dtype = match case.node.op.as_str() {
-        "MatMulInteger" => DType::I32,
-        _ => case.operand(0)?.dtype,
-    };
-    one(dtype, shape)
+    Ok(shape)
 }
 
-/// `LSTM`, `GRU`, `RNN`: input `[time, batch, features]`, weights `[directions, …]`.
+/// `Det` (11, 22): of the last two dimensions.
+pub(super) fn determinant(case: &Case<'_>) -> Facts {
+    let dims = case.dims(0)?;
+    match dims {
+        [outer @ .., n, m] if n == m => one(case.operand(0)?.dtype, outer.to_vec()),
+        _ => mismatch(format!("{dims:?} has no square matrices")),
+    }
+}
+
+/// `LSTM`, `GRU`, `RNN` (7, 14, 22): input `[time, batch, features]`, weights `[directions, …]`.
 pub(super) fn recurrent(case: &Case<'_>) -> Facts {
     let (x, w, r) = (case.dims(0)?, case.dims(1)?, case.dims(2)?);
     let (&[d0, d1, features], &[directions, rows, columns], &[_, _, hidden]) = (x, w, r) else {
@@ -76,9 +90,27 @@ pub(super) fn recurrent(case: &Case<'_>) -> Facts {
         "GRU" => 3,
         _ => 1,
     };
-    if columns != features || rows != gates * hidden {
+    let rows_needed = hidden.saturating_mul(gates);
+    if columns != features || rows != rows_needed || r[..2] != [directions, rows_needed] {
         return mismatch(format!(
             "weights {w:?} do not fit input {x:?} and recurrence {r:?}"
+        ));
+    }
+    if let Some(stated) = case.node.attributes.get("hidden_size")
+        && *stated != Attribute::Int(hidden as i64)
+    {
+        return mismatch(format!(
+            "`hidden_size` is not {hidden}, as the recurrence {r:?} is"
+        ));
+    }
+    let expected = match case.node.string("direction", "forward") {
+        "forward" | "reverse" => 1,
+        "bidirectional" => 2,
+        other => return mismatch(format!("`direction` is `{other}`")),
+    };
+    if directions != expected {
+        return mismatch(format!(
+            "weights {w:?} are for {directions} directions, not {expected}"
         ));
     }
     let dtype = case.operand(0)?.dtype;
@@ -98,32 +130,17 @@ pub(super) fn recurrent(case: &Case<'_>) -> Facts {
             vec![directions, d1, hidden],
         )
     };
+    let batch = if is_batch_first { d0 } else { d1 };
+    case.expect(3, "the bias", &[directions, rows_needed.saturating_mul(2)])?;
+    case.expect(4, "the list of lengths", &[batch])?;
+    case.expect(5, "the initial state", &last)?;
+    if gates == 4 {
+        case.expect(6, "the initial cell state", &last)?;
+        case.expect(7, "the peephole", &[directions, hidden.saturating_mul(3)])?;
+    }
     let mut facts = vec![fact(all), fact(last.clone())];
     if gates == 4 {
         facts.push(fact(last));
     }
     Ok(Some(facts))
-}
-
-/// `LayerNormalization`: the result, then mean and inverse deviation.
-pub(super) fn layer_normalization(case: &Case<'_>) -> Facts {
-    let data = case.operand(0)?;
-    let dims = data.shape.dims();
-    let first = axis(case.node.int("axis", -1), dims.len())?;
-    if let Some(scale) = case.optional(1)
-        && broadcast(scale.shape.dims(), dims)? != dims
-    {
-        return mismatch(format!("scale {} does not fit {dims:?}", scale.shape));
-    }
-    let reduced = Shape(
-        dims.iter()
-            .enumerate()
-            .map(|(i, &d)| if i < first { d } else { 1 })
-            .collect(),
-    );
-    let fact = |shape: &Shape| Fact {
-        dtype: data.dtype,
-        shape: shape.clone(),
-    };
-    Ok(Some(vec![fact(data.shape), fact(&reduced), fact(&reduced)]))
 }

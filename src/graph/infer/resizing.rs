@@ -1,13 +1,14 @@
 //! Operators that make a value larger or smaller.
 
 use super::fact::{Case, Facts, InferError, axes, axis, broadcast, dim, mismatch, one};
-use crate::graph::{Attribute, DType, Tensor};
+use super::window::Window;
+use crate::graph::Attribute;
 
-/// `Pad`: amounts as an attribute (operator sets before 11) or an input.
+/// `Pad` (2–25): amounts as an attribute (operator sets before 11) or an input.
 pub(super) fn pad(case: &Case<'_>) -> Facts {
     let data = case.operand(0)?;
     let mut dims = data.shape.dims().to_vec();
-    let pads = case.ints("pads", 1)?.unwrap_or_default();
+    let pads = case.ints("pads", 1)?.ok_or(InferError::MissingInput(1))?;
     let over = match case.ints_input(3)? {
         Some(list) => list
             .iter()
@@ -15,6 +16,13 @@ pub(super) fn pad(case: &Case<'_>) -> Facts {
             .collect::<Result<Vec<_>, _>>()?,
         None => (0..dims.len()).collect(),
     };
+    let mode = case.node.string("mode", "constant");
+    if !matches!(mode, "constant" | "reflect" | "edge" | "wrap") {
+        return mismatch(format!("`mode` is `{mode}`"));
+    }
+    if mode == "constant" && case.opset >= 11 {
+        case.expect_type(2)?;
+    }
     if pads.len() != 2 * over.len() {
         return mismatch(format!("{} pads for {} axes", pads.len(), over.len()));
     }
@@ -22,22 +30,24 @@ pub(super) fn pad(case: &Case<'_>) -> Facts {
         let size = (dims[axis] as i64)
             .saturating_add(pads[i])
             .saturating_add(pads[over.len() + i]);
+        if mode == "reflect" && pads[i].max(pads[over.len() + i]) >= dims[axis].max(1) as i64 {
+            return mismatch(format!(
+                "axis {axis} of {} is too short to be reflected by {pads:?}",
+                data.shape
+            ));
+        }
         dims[axis] = dim(size)?;
     }
     one(data.dtype, dims)
 }
 
-/// `Expand`.
+/// `Expand` (8, 13).
 pub(super) fn expand(case: &Case<'_>) -> Facts {
-    let target = case.ints_input(1)?.ok_or(InferError::MissingInput(1))?;
-    let target = target
-        .iter()
-        .map(|&d| dim(d))
-        .collect::<Result<Vec<_>, _>>()?;
+    let target = case.dims_input(1)?;
     one(case.operand(0)?.dtype, broadcast(case.dims(0)?, &target)?)
 }
 
-/// `Tile`.
+/// `Tile` (6, 13).
 pub(super) fn tile(case: &Case<'_>) -> Facts {
     let dims = case.dims(0)?;
     let repeats = case.ints_input(1)?.ok_or(InferError::MissingInput(1))?;
@@ -51,21 +61,18 @@ pub(super) fn tile(case: &Case<'_>) -> Facts {
     one(case.operand(0)?.dtype, shape)
 }
 
-/// `Resize` and its forerunner `Upsample`: by stated sizes, or by scales rounded down.
+/// `Resize` (10–19) and its forerunner `Upsample` (7, 9, 10): by stated sizes, or by scales rounded down.
 pub(super) fn resize(case: &Case<'_>) -> Facts {
     let data = case.operand(0)?;
     let mut dims = data.shape.dims().to_vec();
+    let mode = case.node.string("mode", "nearest");
+    // `bilinear` is the name of version 7 of `Upsample`.
+    if !matches!(mode, "nearest" | "linear" | "bilinear" | "cubic") {
+        return mismatch(format!("`mode` is `{mode}`"));
+    }
     let is_upsample = case.node.op == "Upsample" || case.opset < 11;
     let (scales_idx, sizes_idx) = if is_upsample { (1, usize::MAX) } else { (2, 3) };
-    let over = match case.node.ints("axes") {
-        Some(list) => {
-            axes(list, dims.len())?;
-            list.iter()
-                .map(|&a| axis(a, dims.len()))
-                .collect::<Result<Vec<_>, _>>()?
-        }
-        None => (0..dims.len()).collect(),
-    };
+    let over = named_axes(case, dims.len())?;
     let sizes = case
         .ints_input(sizes_idx)?
         .filter(|sizes| !sizes.is_empty());
@@ -74,6 +81,9 @@ pub(super) fn resize(case: &Case<'_>) -> Facts {
             return mismatch(format!("sizes {sizes:?} for {} axes", over.len()));
         }
         let policy = case.node.string("keep_aspect_ratio_policy", "stretch");
+        if over.iter().any(|&a| dims[a] == 0) {
+            return mismatch(format!("{dims:?} has nothing to resize"));
+        }
         let ratios = over
             .iter()
             .zip(&sizes)
@@ -81,7 +91,10 @@ pub(super) fn resize(case: &Case<'_>) -> Facts {
         let scale = match policy {
             "not_larger" => Some(ratios.fold(f64::INFINITY, f64::min)),
             "not_smaller" => Some(ratios.fold(0.0, f64::max)),
-            _ => None,
+            "stretch" => None,
+            other => {
+                return mismatch(format!("`keep_aspect_ratio_policy` is `{other}`"));
+            }
         };
         for (&axis, &size) in over.iter().zip(&sizes) {
             dims[axis] = match scale {
@@ -113,55 +126,62 @@ fn scales(case: &Case<'_>, idx: usize) -> Result<Vec<f32>, InferError> {
     }
 }
 
-/// `GridSample`: `[n, c, …]` sampled at `[n, …, coordinates]`.
-pub(super) fn grid_sample(case: &Case<'_>) -> Facts {
-    let (x, grid) = (case.operand(0)?, case.dims(1)?);
-    let dims = x.shape.dims();
-    if dims.len() < 3 || grid.len() != dims.len() || grid[0] != dims[0] {
-        return mismatch(format!("a grid {grid:?} for input {dims:?}"));
+/// `Trilu` (14): of the last two dimensions.
+pub(super) fn triangle(case: &Case<'_>) -> Facts {
+    let data = case.operand(0)?;
+    if data.shape.rank() < 2 {
+        return mismatch(format!("{} has no matrices", data.shape));
     }
-    let mut shape = dims[..2].to_vec();
-    shape.extend(&grid[1..grid.len() - 1]);
-    one(x.dtype, shape)
+    one(data.dtype, data.shape.dims().to_vec())
 }
 
-/// `ConstantOfShape`.
-pub(super) fn constant_of_shape(case: &Case<'_>) -> Facts {
-    let dtype = match case.node.attributes.get("value") {
-        Some(Attribute::Tensor(value)) => value.dtype(),
-        _ => DType::F32,
-    };
-    let dims = case.ints_input(0)?.ok_or(InferError::MissingInput(0))?;
-    one(
-        dtype,
-        dims.iter().map(|&d| dim(d)).collect::<Result<_, _>>()?,
-    )
+/// `CenterCropPad` (18): to stated sizes, of all axes or of some.
+pub(super) fn center_crop_pad(case: &Case<'_>) -> Facts {
+    let data = case.operand(0)?;
+    let mut dims = data.shape.dims().to_vec();
+    let sizes = case.dims_input(1)?;
+    let over = named_axes(case, dims.len())?;
+    if over.len() != sizes.len() {
+        return mismatch(format!("sizes {sizes:?} for {} axes", over.len()));
+    }
+    for (axis, size) in over.into_iter().zip(sizes) {
+        dims[axis] = size;
+    }
+    one(data.dtype, dims)
 }
 
-/// `Range`.
-pub(super) fn range(case: &Case<'_>) -> Facts {
-    let mut bounds = [0.0; 3];
-    for (idx, bound) in bounds.iter_mut().enumerate() {
-        let tensor = case
-            .operand(idx)?
-            .data
-            .ok_or(InferError::DataDependent(idx))?;
-        let Some(value) = number(tensor) else {
-            return mismatch(format!("input {idx} is not a number"));
-        };
-        *bound = value;
+/// `Col2Im` (18): columns `[n, c · block, l]` to images `[n, c, …]`.
+pub(super) fn columns_to_image(case: &Case<'_>) -> Facts {
+    let data = case.operand(0)?;
+    let (image, block) = (case.dims_input(1)?, case.dims_input(2)?);
+    let window = Window::read(case.node, &block, &image)?;
+    let n_blocks = window.output(&image, false)?;
+    let product = |dims: &[usize]| dims.iter().fold(1usize, |n, &d| n.saturating_mul(d));
+    let per_block = product(&block);
+    match *data.shape.dims() {
+        [n, columns, l]
+            if per_block > 0
+                && columns.is_multiple_of(per_block)
+                && l == product(&n_blocks)
+                && image.len() == block.len() =>
+        {
+            let mut shape = vec![n, columns / per_block];
+            shape.extend(image);
+            one(data.dtype, shape)
+        }
+        ref dims => mismatch(format!(
+            "columns {dims:?} do not make an image {image:?} of blocks {block:?}"
+        )),
     }
-    let [start, limit, delta] = bounds;
-    let len = ((limit - start) / delta).ceil();
-    if !len.is_finite() {
-        return mismatch(format!("a range from {start} to {limit} by {delta}"));
-    }
-    one(case.operand(0)?.dtype, vec![len.max(0.0) as usize])
 }
 
-fn number(tensor: &Tensor) -> Option<f64> {
-    if let Some(ints) = tensor.to_i64() {
-        return ints.first().map(|&v| v as f64);
+/// Returns the `axes` attribute in its order, all axes by default.
+fn named_axes(case: &Case<'_>, rank: usize) -> Result<Vec<usize>, InferError> {
+    match case.node.ints("axes") {
+        Some(list) => {
+            axes(list, rank)?;
+            list.iter().map(|&a| axis(a, rank)).collect()
+        }
+        None => Ok((0..rank).collect()),
     }
-    tensor.as_f32()?.first().map(|&v| v.into())
 }

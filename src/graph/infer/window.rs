@@ -25,6 +25,9 @@ impl Window {
         spatial: &[usize],
     ) -> Result<Self, InferError> {
         let n = spatial.len();
+        if kernel.len() != n || kernel.contains(&0) {
+            return mismatch(format!("kernel {kernel:?} over {spatial:?}"));
+        }
         let list = |name: &str| -> Result<Vec<usize>, InferError> {
             let values = node.ints(name).map_or_else(|| vec![1; n], <[i64]>::to_vec);
             if values.len() != n || values.iter().any(|&v| !SIZES.contains(&v)) {

@@ -76,8 +76,8 @@ fn outputs_whose_shape_depends_on_data_are_refused() {
     net.node("y", "NonZero", "x");
     assert_eq!(
         problem(&mut net),
-        "operator `NonZero` of node `y` is not supported: the shape of its output depends on the \
-         data"
+        "node `y` (NonZero) does not fit its inputs: its output shape depends on the elements of \
+         input 0, which is not a constant"
     );
     let mut net = Net::new(13, IMAGE);
     net.input("shape", DType::I64, &[2]);
@@ -161,16 +161,7 @@ fn infinite_masks_are_fine() {
 }
 
 #[test]
-fn empty_and_huge_values_are_refused() {
-    let mut net = Net::new(13, IMAGE);
-    net.ints("starts", &[3])
-        .ints("ends", &[3])
-        .node("y", "Slice", "x starts ends");
-    assert_eq!(
-        problem(&mut net),
-        "value `y` has the empty shape [0, 4, 6, 5]"
-    );
-
+fn huge_values_are_refused() {
     let mut net = Net::new(13, &[1 << 16, 1 << 16]);
     net.node("y", "Relu", "x");
     assert_eq!(
@@ -238,7 +229,7 @@ fn operator_sets_too_old_and_too_new_are_refused() {
         net.node("y", "Relu", "x");
         assert_eq!(
             problem(&mut net),
-            format!("operator set {opset} is not supported: 7 to 26 are")
+            format!("operator set {opset} is not supported: 7 to 28 are")
         );
     }
 }
