@@ -19,6 +19,14 @@ const PARAMETERS: &[(&str, usize, &str)] = &[
     ("ReduceProd", 1, "axes"),
     ("ReduceL1", 1, "axes"),
     ("ReduceL2", 1, "axes"),
+    ("ReduceLogSum", 1, "axes"),
+    ("ReduceLogSumExp", 1, "axes"),
+    ("ReduceSumSquare", 1, "axes"),
+    ("CenterCropPad", 1, "shape"),
+    ("CumSum", 1, "axis"),
+    ("CumProd", 1, "axis"),
+    ("OneHot", 1, "depth"),
+    ("Trilu", 1, "k"),
     ("Pad", 1, "pads"),
     ("Pad", 2, "value"),
     ("Slice", 1, "starts"),
@@ -45,7 +53,6 @@ const IRRELEVANT: &[(&str, &str)] = &[
     ("Squeeze", "axes"),
     ("Unsqueeze", "axes"),
     ("LayerNormalization", "stash_type"),
-    ("MaxPool", "storage_order"),
     ("BatchNormalization", "momentum"),
 ];
 
@@ -69,7 +76,13 @@ pub(super) fn resolved(graph: &Graph, node: &Node) -> BTreeMap<String, Attribute
             attributes.insert(name.to_owned(), as_attribute(constant));
         }
     }
+    // Without indices, their order is nothing.
+    if node.op == "MaxPool" && node.output(1).is_none() {
+        attributes.remove("storage_order");
+    }
     let rank = node.input(0).map_or(0, |id| graph.value(id).shape.rank()) as i64;
+    // Its axis counts in the output, which has one more.
+    let rank = rank + i64::from(node.op == "OneHot");
     let from_front = |axis: &mut i64| *axis += if *axis < 0 { rank } else { 0 };
     if let Some(Attribute::Int(axis)) = attributes.get_mut("axis") {
         from_front(axis);
@@ -95,14 +108,16 @@ fn defaults(graph: &Graph, node: &Node) -> BTreeMap<String, Attribute> {
     let rank = node.input(0).map_or(0, |id| graph.value(id).shape.rank()) as i64;
     let text = |value: &str| Text(value.to_owned());
     let list: Vec<(&str, Attribute)> = match node.op.as_str() {
-        "MaxPool" | "AveragePool" => {
+        "MaxPool" | "AveragePool" | "LpPool" => {
             let ones = Ints(vec![1; usize::try_from(rank - 2).unwrap_or(0)]);
-            let mut list = vec![("ceil_mode", Int(0)), ("dilations", ones)];
-            if node.op == "AveragePool" {
-                list.push(("count_include_pad", Int(0)));
-            }
-            list
+            let own = match node.op.as_str() {
+                "AveragePool" => ("count_include_pad", Int(0)),
+                "LpPool" => ("p", Int(2)),
+                _ => ("storage_order", Int(0)),
+            };
+            vec![("ceil_mode", Int(0)), ("dilations", ones), own]
         }
+        "GlobalLpPool" => vec![("p", Int(2))],
         "ConvTranspose" => {
             let zeros = vec![0; usize::try_from(rank - 2).unwrap_or(0)];
             vec![("output_padding", Ints(zeros))]
@@ -144,16 +159,32 @@ fn defaults(graph: &Graph, node: &Node) -> BTreeMap<String, Attribute> {
         "DepthToSpace" => vec![("mode", text("DCR"))],
         "Pad" => vec![("mode", text("constant")), ("value", Float(0.0))],
         "Transpose" => vec![("perm", Ints((0..rank).rev().collect()))],
+        // Operator set 10 had one way only.
+        "Resize" if graph.opset < 11 => vec![("mode", text("nearest"))],
         "Resize" => vec![
+            ("antialias", Int(0)),
             ("coordinate_transformation_mode", text("half_pixel")),
             ("cubic_coeff_a", Float(-0.75)),
             ("exclude_outside", Int(0)),
             ("extrapolation_value", Float(0.0)),
+            ("keep_aspect_ratio_policy", text("stretch")),
             ("mode", text("nearest")),
             ("nearest_mode", text("round_prefer_floor")),
         ],
         "Upsample" => vec![("mode", text("nearest"))],
         "Mod" => vec![("fmod", Int(0))],
+        "IsInf" => vec![("detect_negative", Int(1)), ("detect_positive", Int(1))],
+        "Shrink" => vec![("bias", Float(0.0)), ("lambd", Float(0.5))],
+        "EyeLike" => vec![("k", Int(0))],
+        "CumSum" | "CumProd" => vec![("exclusive", Int(0)), ("reverse", Int(0))],
+        "GatherND" => vec![("batch_dims", Int(0))],
+        "ScatterND" => vec![("reduction", text("none"))],
+        "ScatterElements" => vec![("axis", Int(0)), ("reduction", text("none"))],
+        "OneHot" => vec![("axis", Int(-1))],
+        "ReverseSequence" => vec![("batch_axis", Int(1)), ("time_axis", Int(0))],
+        "GridSample" => vec![("align_corners", Int(0)), ("padding_mode", text("zeros"))],
+        "QuantizeLinear" | "DequantizeLinear" => vec![("axis", Int(1)), ("block_size", Int(0))],
+        "MeanVarianceNormalization" => vec![("axes", Ints(vec![0, 2, 3]))],
         "Trilu" => vec![("upper", Int(1))],
         "LSTM" | "GRU" | "RNN" => vec![
             ("direction", text("forward")),

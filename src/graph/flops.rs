@@ -31,7 +31,10 @@ fn node_flops(graph: &Graph, node: &Node) -> u64 {
         .map(|&id| len(id))
         .fold(0, u64::saturating_add);
     let macs = match node.op.as_str() {
-        "Conv" => written.saturating_mul(product(dims(1).get(1..).unwrap_or_default())),
+        "Conv" | "ConvInteger" | "DeformConv" => {
+            written.saturating_mul(product(dims(1).get(1..).unwrap_or_default()))
+        }
+        "QLinearConv" => written.saturating_mul(product(dims(3).get(1..).unwrap_or_default())),
         "ConvTranspose" => {
             len(node.input(0)).saturating_mul(product(dims(1).get(1..).unwrap_or_default()))
         }
@@ -42,7 +45,16 @@ fn node_flops(graph: &Graph, node: &Node) -> u64 {
             };
             written.saturating_mul(depth.copied().unwrap_or(1) as u64)
         }
-        "MatMul" => written.saturating_mul(dims(0).last().copied().unwrap_or(1) as u64),
+        "MatMul" | "MatMulInteger" | "QLinearMatMul" => {
+            written.saturating_mul(dims(0).last().copied().unwrap_or(1) as u64)
+        }
+        "Attention" => {
+            // Each query meets each key, and each weight that comes of it a value.
+            let keys = |idx: usize| dims(idx).iter().rev().nth(1).map_or(0, |&n| n as u64);
+            let n_keys = keys(1).saturating_add(keys(4));
+            let products = len(node.input(0)).saturating_add(len(node.output(0)));
+            products.saturating_mul(n_keys)
+        }
         "LSTM" | "GRU" | "RNN" => {
             // Each step of each sequence multiplies with all weights: `[t, n, …] · W, R`.
             let steps = product(dims(0).get(..2).unwrap_or_default());
@@ -53,7 +65,9 @@ fn node_flops(graph: &Graph, node: &Node) -> u64 {
         op if is_elementwise(op) => return written,
         "MaxPool" | "AveragePool" | "LpPool" => {
             let window = node.ints("kernel_shape").unwrap_or_default();
-            let window = window.iter().fold(1, |n, &dim| n * dim.max(1) as u64);
+            let window = window
+                .iter()
+                .fold(1u64, |n, &dim| n.saturating_mul(dim.max(1) as u64));
             return written.saturating_mul(window);
         }
         op if op.starts_with("Global") || op.starts_with("Reduce") || op.contains("Softmax") => {
@@ -149,7 +163,19 @@ mod tests {
     }
 
     #[test]
+    fn quantised_products_and_attention_count_as_products() {
+        let inputs: &[&[usize]] = &[&[2, 4], &[], &[], &[4, 3], &[], &[], &[], &[]];
+        assert_eq!(flops("QLinearMatMul", inputs, &[2, 3], &[]), 2 * 2 * 3 * 4);
+        let inputs: &[&[usize]] = &[&[1, 2, 5, 8], &[1, 2, 7, 8], &[1, 2, 7, 6]];
+        let expected = 2 * 2 * 5 * 7 * (8 + 6);
+        assert_eq!(flops("Attention", inputs, &[1, 2, 5, 6], &[]), expected);
+    }
+
+    #[test]
     fn huge_shapes_saturate() {
+        let window = [("kernel_shape", Attribute::Ints(vec![i64::MAX; 3]))];
+        assert_eq!(flops("MaxPool", &[&[1]], &[1], &window), u64::MAX);
+
         let huge = [usize::MAX, usize::MAX];
         assert_eq!(flops("Relu", &[&huge], &huge, &[]), u64::MAX);
     }
