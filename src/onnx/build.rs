@@ -2,21 +2,23 @@
 //!
 //! Nodes are taken in topological order, so that each one knows its inputs: outputs that depend on
 //! constants and shapes alone become constants at once, everything else gets a type and a shape by
-//! rule, or by running the node on zeros if there is no rule.
+//! rule. A value without elements is a constant, whatever makes it.
 
 use std::sync::Arc;
 
 use super::attribute;
-use super::draft::Draft;
+use super::draft::{Draft, check_size};
 use super::error::Problem;
 use super::evaluate::Evaluator;
+use super::exact::filled;
 use super::fold::{facts, fold};
 use super::inputs;
 use super::load::LoadOptions;
 use super::proto;
+use super::simplify;
 use super::sort::{sorted, title};
 use super::tensor::{TensorReader, dtype, type_name};
-use crate::graph::{Attribute, Fact, Graph, Node, Shape, Tensor, TensorData, ValueId};
+use crate::graph::{Attribute, DType, Fact, Graph, Node, Shape, Tensor, TensorData, ValueId};
 
 /// Most bytes that constants may be folded to in all: few bytes of a file can ask for many.
 const MAX_FOLDED_BYTES: usize = 1 << 30;
@@ -46,7 +48,20 @@ pub(super) fn build(
         }
         builder.draft.graph.outputs.push(id);
     }
-    Ok(builder.draft.graph)
+    let graph = builder.draft.graph;
+    // With nothing in, nothing to do and nothing out, a model was given a wrong shape.
+    let empty = |name: &str| {
+        let value = graph.values.iter().find(|value| value.name == name)?;
+        value.shape.is_empty().then_some(value)
+    };
+    let given = model.inputs.iter().find_map(|input| empty(input.name));
+    let is_made = |id: &ValueId| graph.value(*id).shape.is_empty();
+    match given {
+        Some(value) if graph.nodes.is_empty() && graph.outputs.iter().any(is_made) => {
+            Err(simplify::zero_sized(&value.name, value.shape.clone()))
+        }
+        _ => Ok(graph),
+    }
 }
 
 /// Turns nodes into nodes.
@@ -91,6 +106,10 @@ impl Builder<'_> {
                 dtype: type_name(input.data_type),
             })?;
             let shape = inputs::fix(input, configured)?;
+            if shape.is_empty() {
+                self.empty(input.name, &Fact { dtype, shape })?;
+                continue;
+            }
             let id = self.draft.define(input.name, Fact { dtype, shape })?;
             self.draft.graph.inputs.push(id);
         }
@@ -158,7 +177,8 @@ impl Builder<'_> {
             .iter()
             .map(|name| (!name.is_empty()).then_some(ValueId(0)))
             .collect();
-        let facts = facts(&self.evaluator, &self.draft.graph, &node, title(source))?;
+        simplify::before(&self.draft.graph, &mut node);
+        let facts = facts(&self.draft.graph, &node, title(source))?;
         let size = |fact: &Fact| fact.shape.len().saturating_mul(fact.dtype.bytes());
         let n_bytes = facts.iter().map(size).fold(0, usize::saturating_add);
         let folded = if self.n_folded_bytes.saturating_add(n_bytes) > MAX_FOLDED_BYTES {
@@ -175,11 +195,23 @@ impl Builder<'_> {
             }
             return Ok(());
         }
+        if facts.iter().any(|fact| !fact.shape.is_empty()) {
+            let mask = facts.get(1).filter(|_| node.op == "Dropout");
+            if let (Some(name), Some(fact)) = (source.outputs.get(1), mask) {
+                self.mask(name, fact, n_bytes)?;
+            }
+            simplify::after(&self.draft.graph, &mut node)?;
+        }
         let mut facts = facts.into_iter();
-        for (idx, name) in source.outputs.iter().enumerate() {
+        for (idx, name) in source.outputs.iter().enumerate().take(node.outputs.len()) {
             let fact = facts.next();
             node.outputs[idx] = match (name.is_empty(), fact) {
                 (true, _) => None,
+                // What has no elements is known.
+                (false, Some(fact)) if fact.shape.is_empty() => {
+                    self.empty(name, &fact)?;
+                    None
+                }
                 (false, Some(fact)) => Some(self.draft.define(name, fact)?),
                 (false, None) => {
                     return Err(Problem::Malformed {
@@ -192,8 +224,40 @@ impl Builder<'_> {
                 }
             };
         }
-        self.draft.graph.nodes.push(node);
+        if node.outputs.iter().any(Option::is_some) {
+            self.draft.graph.nodes.push(node);
+        }
         Ok(())
+    }
+
+    /// Defines a value without elements.
+    fn empty(&mut self, name: &str, fact: &Fact) -> Result<(), Problem> {
+        check_size(name, &fact.shape)?;
+        match filled(fact.dtype, &fact.shape) {
+            Some(empty) => self.draft.define_constant(name, Arc::new(empty)),
+            None => Err(simplify::zero_sized(name, fact.shape.clone())),
+        }
+    }
+
+    /// Defines the mask of a `Dropout` that drops nothing: all true.
+    fn mask(&mut self, name: &str, fact: &Fact, n_bytes: usize) -> Result<(), Problem> {
+        check_size(name, &fact.shape)?;
+        if name.is_empty() {
+            return Ok(());
+        }
+        self.n_folded_bytes = self.n_folded_bytes.saturating_add(n_bytes);
+        let data = vec![true; fact.shape.len()];
+        let mask = Tensor::new(fact.shape.clone(), TensorData::Bool(data))
+            .ok()
+            .filter(|_| fact.dtype == DType::Bool && self.n_folded_bytes <= MAX_FOLDED_BYTES);
+        match mask {
+            Some(mask) => self.draft.define_constant(name, Arc::new(mask)),
+            None => Err(Problem::UnsupportedOperator {
+                op: "Dropout".to_owned(),
+                node: name.to_owned(),
+                detail: "its mask is read".to_owned(),
+            }),
+        }
     }
 
     fn constant(&mut self, source: &proto::Node<'_>) -> Result<(), Problem> {

@@ -1,4 +1,4 @@
-//! Runs one node on its own, to fold constants and to learn shapes that no rule gives.
+//! Runs one node on its own, to fold constants.
 
 use std::sync::{Arc, OnceLock};
 
@@ -6,7 +6,7 @@ use rten::ThreadPool;
 
 use super::error::Problem;
 use super::executor::{Executor, from_value, single_thread, value_dtype};
-use crate::graph::{DType, Fact, Graph, Node, Shape, Tensor, TensorData, Value, ValueId};
+use crate::graph::{DType, Graph, Node, Shape, Tensor, TensorData, Value, ValueId};
 
 /// Most bytes that a node may read or write to be run here.
 pub(super) const MAX_BYTES: usize = 1 << 28;
@@ -67,27 +67,6 @@ impl Evaluator {
             });
         }
         Ok(outputs)
-    }
-
-    /// Runs a node to see what its outputs look like.
-    pub(super) fn facts(
-        &self,
-        node: &Node,
-        opset: i64,
-        inputs: &[Option<Given>],
-    ) -> Result<Vec<Fact>, Problem> {
-        let outputs = self.fold(node, opset, inputs, &[])?;
-        let fact = |output: Option<Tensor>| match output {
-            Some(tensor) => Fact {
-                dtype: tensor.dtype(),
-                shape: tensor.shape().clone(),
-            },
-            None => Fact {
-                dtype: DType::F32,
-                shape: Shape::default(),
-            },
-        };
-        Ok(outputs.into_iter().map(fact).collect())
     }
 
     fn threads(&self) -> Arc<ThreadPool> {

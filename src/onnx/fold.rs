@@ -1,25 +1,19 @@
-//! What a node's outputs are: facts by rule or by trial, constants where everything is known.
+//! What a node's outputs are: facts by rule, constants where everything is known.
 
 use std::sync::Arc;
 
 use super::draft::check_size;
 use super::error::Problem;
 use super::evaluate::{Evaluator, Given, MAX_BYTES};
-use super::executor::RUNNING;
-use crate::graph::{
-    DType, Fact, Graph, InferError, Node, Operand, Shape, Tensor, TensorData, ValueId, infer,
-};
+use super::exact::{evaluate, filled};
+use crate::graph::{DType, Fact, Graph, Node, Operand, Shape, Tensor, TensorData, ValueId, infer};
 
-/// Operators whose output has as many elements as the data says.
-const DATA_DEPENDENT: &[&str] = &["NonZero", "NonMaxSuppression", "Unique", "Compress"];
+/// Operators that the reference executor computes otherwise than ONNX says, or not to the last
+/// bit of an integer: they are not folded by it.
+const INEXACT: &[&str] = &["Resize", "DynamicQuantizeLinear", "QuantizeLinear"];
 
-/// Infers the outputs of a node: by rule, or by running it on zeros if there is none.
-pub(super) fn facts(
-    evaluator: &Evaluator,
-    graph: &Graph,
-    node: &Node,
-    title: &str,
-) -> Result<Vec<Fact>, Problem> {
+/// Infers the outputs of a node.
+pub(super) fn facts(graph: &Graph, node: &Node, title: &str) -> Result<Vec<Fact>, Problem> {
     let operands: Vec<Option<Operand<'_>>> = node
         .inputs
         .iter()
@@ -32,42 +26,44 @@ pub(super) fn facts(
             })
         })
         .collect();
-    let unsupported = |detail: String| Problem::UnsupportedOperator {
-        op: node.op.clone(),
-        node: title.to_owned(),
-        detail,
-    };
     match infer(node, graph.opset, &operands) {
         Ok(Some(facts)) => Ok(facts),
-        Ok(None) => {
-            let given = given(graph, node);
-            let is_constant = given.iter().flatten().all(|given| given.data.is_some());
-            if DATA_DEPENDENT.contains(&node.op.as_str()) && !is_constant {
-                return Err(unsupported(
-                    "the shape of its output depends on the data".to_owned(),
-                ));
-            }
-            if bytes(&given) > MAX_BYTES {
-                return Err(unsupported("there is no shape rule for it".to_owned()));
-            }
-            evaluator
-                .facts(node, graph.opset, &given)
-                .map_err(|problem| match problem {
-                    Problem::Reference { doing, source } if doing == RUNNING => Problem::Mismatch {
-                        node: title.to_owned(),
-                        op: node.op.clone(),
-                        source: InferError::Mismatch(source.to_string()),
-                    },
-                    Problem::Reference { source, .. } => unsupported(source.to_string()),
-                    other => other,
-                })
-        }
+        // `Unique` has no shape but that of its result.
+        Ok(None) => match exactly(graph, node, &[]) {
+            Some(tensors) => Ok(tensors.iter().map(fact).collect()),
+            None => Err(Problem::UnsupportedOperator {
+                op: node.op.clone(),
+                node: title.to_owned(),
+                detail: "there is no shape rule for it".to_owned(),
+            }),
+        },
         Err(error) => Err(Problem::Mismatch {
             node: title.to_owned(),
             op: node.op.clone(),
             source: error,
         }),
     }
+}
+
+fn fact(tensor: &Tensor) -> Fact {
+    Fact {
+        dtype: tensor.dtype(),
+        shape: tensor.shape().clone(),
+    }
+}
+
+/// Evaluates a node exactly if all of its inputs are constants.
+fn exactly(graph: &Graph, node: &Node, facts: &[Fact]) -> Option<Vec<Tensor>> {
+    let constant = |id: &Option<ValueId>| match id {
+        Some(id) => graph.constant(*id).map(Some),
+        None => Some(None),
+    };
+    let inputs = node
+        .inputs
+        .iter()
+        .map(constant)
+        .collect::<Option<Vec<_>>>()?;
+    evaluate(node, &inputs, facts)
 }
 
 /// Returns the outputs as constants if they depend on constants or shapes alone.
@@ -97,6 +93,15 @@ pub(super) fn fold(
         }
         _ => {}
     }
+    // Only the shape of its input matters.
+    if node.op == "EyeLike"
+        && let (Some(fact), Some(value)) = (facts.first(), input)
+    {
+        check_size(&node.op, &fact.shape)?;
+        let like = filled(value.dtype, &value.shape);
+        let tensors = like.and_then(|like| evaluate(node, &[Some(&like)], facts));
+        return Ok(tensors.map(|tensors| tensors.into_iter().map(|t| Some(Arc::new(t))).collect()));
+    }
     let operands = given(graph, node);
     let is_constant = operands
         .iter()
@@ -117,6 +122,14 @@ pub(super) fn fold(
     if bytes(&operands) > MAX_BYTES || facts.iter().map(size).sum::<usize>() > MAX_BYTES {
         return Ok(None);
     }
+    if let Some(tensors) = exactly(graph, node, facts) {
+        let tensors = tensors.into_iter().map(|tensor| Some(Arc::new(tensor)));
+        return Ok(Some(tensors.collect()));
+    }
+    let is_held = operands.iter().flatten().all(is_held) && facts.iter().all(is_computed);
+    if INEXACT.contains(&node.op.as_str()) || !is_held {
+        return Ok(None);
+    }
     let dtypes: Vec<Option<DType>> = facts.iter().map(|fact| Some(fact.dtype)).collect();
     // What the executor cannot run stays in the graph, at its inferred shape.
     let Ok(tensors) = evaluator.fold(node, graph.opset, &operands, &dtypes) else {
@@ -128,6 +141,26 @@ pub(super) fn fold(
         .all(|(tensor, fact)| tensor.as_ref().is_none_or(|t| *t.shape() == fact.shape));
     let tensors = tensors.into_iter().map(|tensor| tensor.map(Arc::new));
     Ok(agrees.then(|| tensors.collect()))
+}
+
+/// Returns whether the reference executor holds an operand as it is: integers as i32, floats as f32.
+fn is_held(given: &Given) -> bool {
+    match given.dtype {
+        DType::F32 | DType::I8 | DType::U8 | DType::I32 | DType::Bool => true,
+        DType::I64 => given.data.as_deref().is_some_and(|tensor| {
+            let narrow = |v: &i64| i32::try_from(*v).is_ok();
+            tensor.to_i64().is_some_and(|data| data.iter().all(narrow))
+        }),
+        _ => false,
+    }
+}
+
+/// Returns whether the reference executor computes results of a type as they should be.
+fn is_computed(fact: &Fact) -> bool {
+    matches!(
+        fact.dtype,
+        DType::F32 | DType::I8 | DType::U8 | DType::I32 | DType::I64 | DType::Bool
+    )
 }
 
 fn given(graph: &Graph, node: &Node) -> Vec<Option<Given>> {

@@ -182,7 +182,8 @@ pub(super) fn type_name(data_type: i64) -> String {
     name.to_owned()
 }
 
-fn from_le_bytes(dtype: DType, bytes: &[u8]) -> TensorData {
+/// Reads little-endian elements; what is left over at the end is dropped.
+pub(super) fn from_le_bytes(dtype: DType, bytes: &[u8]) -> TensorData {
     macro_rules! numbers {
         ($type:ty) => {{
             let (chunks, _) = bytes.as_chunks::<{ size_of::<$type>() }>();

@@ -272,3 +272,35 @@ fn a_gate_with_a_shortcut_adds_to_the_gate() {
         check(&mut net, &["GlobalAveragePool", "Sigmoid", "Add", "Mul"]);
     }
 }
+
+#[test]
+fn values_without_elements_are_constants() {
+    let mut net = Net::new(13, IMAGE);
+    net.ints("starts", &[3])
+        .ints("ends", &[3])
+        .ints("axes", &[1]);
+    net.node("nothing", "Slice", "x starts ends axes");
+    net.with("y", "Concat", "nothing x", &[("axis", Attribute::Int(1))]);
+    check(&mut net, &["Identity"]);
+
+    // A cache of keys that is empty at the first step.
+    let mut net = Net::new(13, IMAGE);
+    net.input("past", DType::F32, &[1, 4, 0, 5]);
+    net.with("c", "Concat", "past x", &[("axis", Attribute::Int(2))])
+        .node("y", "Exp", "c");
+    let bytes = crate::onnx::encode(&net.output("y").graph).unwrap();
+    let options = super::options(&[("past", &[1, 4, 0, 5])]);
+    let path = std::path::Path::new("net.onnx");
+    let model = crate::onnx::load::decode(&bytes, path, &options).unwrap();
+    assert_eq!(model.graph.inputs.len(), 1);
+    assert_eq!(model.graph.nodes.len(), 1);
+}
+
+#[test]
+fn a_mask_that_drops_nothing_is_true() {
+    let mut net = Net::new(13, IMAGE);
+    net.with("y mask", "Dropout", "x", &[]).output("mask");
+    let model = check(&mut net, &["Identity"]);
+    let mask = model.graph.constant(model.graph.outputs[0]).unwrap();
+    assert_eq!(mask.to_i64().unwrap(), vec![1; 120]);
+}

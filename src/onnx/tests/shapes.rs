@@ -309,3 +309,18 @@ fn samples_at_a_grid() {
         .node("y", "GridSample", "x grid");
     check(&mut net);
 }
+
+#[test]
+fn shape_arithmetic_folds_in_wide_integers() {
+    let mut net = Net::new(13, IMAGE);
+    net.node("s", "Shape", "x");
+    net.ints("wide", &[1 << 33]).ints("axes", &[0]);
+    net.node("m", "Mul", "s wide")
+        .node("d", "Div", "m wide")
+        .node("p", "ReduceProd", "d");
+    net.node("y", "Reshape", "x p").output("y");
+    let model = net.load().unwrap();
+    let y = model.graph.value(model.graph.outputs[0]);
+    assert_eq!(y.shape, Shape(vec![IMAGE.iter().product()]));
+    assert_eq!(model.graph.nodes.len(), 1);
+}
