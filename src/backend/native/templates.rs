@@ -22,6 +22,7 @@ pub const TEMPLATES: &[(&str, &str)] = shipped![
     "loops/copy.rs.j2",
     "loops/elementwise.rs.j2",
     "loops/prelude.rs",
+    "loops/remap.rs.j2",
     "map.rs.j2",
     "pool.rs.j2",
     "reorder.rs.j2",

@@ -5,4 +5,5 @@ mod node;
 mod run;
 
 mod loops_copy;
+mod loops_crop;
 mod loops_elementwise;

@@ -65,6 +65,16 @@ pub(super) fn operation(
 ) -> Result<Vec<Operation>, NotCovered> {
     let dtype = outputs.first().map(|output| output.dtype);
     let dtype = dtype.ok_or_else(|| node.refuse("it has no output"))?;
+    let stays_inside = moves.iter().all(|one| {
+        let (x, y) = (inputs.get(one.input), outputs.get(one.output));
+        let reach = |known: Option<&Known<'_>>, start: usize, strides: &[isize]| {
+            known.is_some_and(|known| stays_inside(known.shape.len(), start, strides, &one.extents))
+        };
+        reach(x, one.x.0, &one.x.1) && reach(y, one.y.0, &signed(&one.y.1))
+    });
+    if !stays_inside {
+        return Err(node.refuse("its shapes and attributes do not fit"));
+    }
     let fills: Vec<Value> = fills
         .iter()
         .map(|fill| json!({ "output": fill.output, "len": fill.len, "value": fill.value }))
@@ -81,6 +91,23 @@ pub(super) fn operation(
         outputs,
         0,
     )])
+}
+
+/// Returns whether a walk touches only elements of a value of `len` elements.
+fn stays_inside(len: usize, start: usize, strides: &[isize], extents: &[usize]) -> bool {
+    if strides.len() != extents.len() {
+        return false;
+    }
+    if extents.contains(&0) {
+        return true;
+    }
+    let (mut low, mut high) = (start as i128, start as i128);
+    for (&stride, &extent) in strides.iter().zip(extents) {
+        let far = stride as i128 * (extent as i128 - 1);
+        low += far.min(0);
+        high += far.max(0);
+    }
+    low >= 0 && high < len as i128
 }
 
 fn facts(one: &Move) -> Value {

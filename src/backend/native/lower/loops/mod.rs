@@ -4,12 +4,15 @@
 //! over one element are text ([`scalar`]); extents and strides are merged where they allow
 //! ([`nest`]).
 
+mod arrange;
 mod copy;
+mod crop;
 mod element;
 mod elementwise;
 mod nest;
 mod node;
 mod registry;
+mod remap;
 mod scalar;
 mod vector;
 

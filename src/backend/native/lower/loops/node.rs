@@ -1,7 +1,10 @@
 //! A node as the families of plain loops see it.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
+use super::nest;
 use crate::backend::native::lower::subgraph::{Lowering, NotCovered};
 use crate::backend::native::spec::{Kind, Loops, Operation, Source};
 use crate::graph::{DType, Node, Shape, Tensor, ValueId};
@@ -63,6 +66,35 @@ impl<'a> LoopNode<'a> {
             .ok_or_else(|| self.refuse("its first output is left out"))
     }
 
+    /// Returns the version of the operator set that the node follows.
+    pub(super) fn opset(&self) -> i64 {
+        self.ctx.graph.opset
+    }
+
+    /// Returns the integers of input `idx`, which must be constant if it is given.
+    pub(super) fn constant_ints(&self, idx: usize) -> Result<Option<Vec<i64>>, NotCovered> {
+        let Some(known) = self.input(idx) else {
+            return Ok(None);
+        };
+        let ints = known.data.and_then(Tensor::to_i64);
+        ints.map(Some)
+            .ok_or_else(|| self.refuse(format!("input {idx} is not a constant of integers")))
+    }
+
+    /// Returns the integers of an attribute that later operator sets made input `idx`.
+    pub(super) fn ints(&self, name: &str, idx: usize) -> Result<Option<Vec<i64>>, NotCovered> {
+        match self.node.ints(name) {
+            Some(ints) => Ok(Some(ints.to_vec())),
+            None => self.constant_ints(idx),
+        }
+    }
+
+    /// Returns the axis that an attribute names among `rank`.
+    pub(super) fn axis(&self, default: i64, rank: usize) -> Result<usize, NotCovered> {
+        nest::axis(self.node.int("axis", default), rank)
+            .ok_or_else(|| self.refuse("`axis` is out of range"))
+    }
+
     fn known(&self, id: ValueId) -> Known<'a> {
         let value = self.ctx.graph.value(id);
         Known {
@@ -90,7 +122,22 @@ impl<'a> LoopNode<'a> {
         outputs: &[Known<'_>],
         room: usize,
     ) -> Operation {
-        let sources: Vec<Source> = inputs.iter().map(|known| self.source(known)).collect();
+        self.operation_with(template, facts, inputs, Vec::new(), outputs, room)
+    }
+
+    /// Returns an operation that also reads tables, as its last inputs.
+    pub(super) fn operation_with(
+        &self,
+        template: &'static str,
+        facts: Value,
+        inputs: &[Known<'_>],
+        tables: Vec<Tensor>,
+        outputs: &[Known<'_>],
+        room: usize,
+    ) -> Operation {
+        let mut sources: Vec<Source> = inputs.iter().map(|known| self.source(known)).collect();
+        let tables = tables.into_iter().map(Arc::new);
+        sources.extend(tables.map(Source::Constant));
         let computed = sources.iter().find_map(|source| match source {
             Source::Value(id) => Some(*id),
             Source::Constant(_) => None,
