@@ -93,3 +93,10 @@ fn ipow(base: i64, exponent: i64) -> i64 {
     }
     result
 }
+// The element that an index names: negative ones count from the end, and what is out of range is
+// the first or the last.
+#[inline(always)]
+fn index(i: i64, n: i64) -> usize {
+    let i = if i < 0 { i.wrapping_add(n) } else { i };
+    i.min(n - 1).max(0) as usize
+}

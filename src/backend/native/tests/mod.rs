@@ -7,3 +7,4 @@ mod run;
 mod loops_copy;
 mod loops_crop;
 mod loops_elementwise;
+mod loops_gather;

@@ -9,11 +9,14 @@ mod copy;
 mod crop;
 mod element;
 mod elementwise;
+mod gather;
 mod nest;
 mod node;
 mod registry;
 mod remap;
 mod scalar;
+mod scatter;
+mod top_k;
 mod vector;
 
 pub(super) use registry::lower;

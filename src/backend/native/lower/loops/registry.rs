@@ -1,7 +1,7 @@
 //! Which family lowers which operator.
 
 use super::node::LoopNode;
-use super::{arrange, copy, crop, elementwise};
+use super::{arrange, copy, crop, elementwise, gather, scatter, top_k};
 use crate::backend::native::lower::epilogue::is_view;
 use crate::backend::native::lower::subgraph::{Lowering, NotCovered};
 use crate::backend::native::spec::{Kind, Operation};
@@ -29,7 +29,14 @@ pub(in crate::backend::native::lower) fn lower(
         let operation = ctx.operation(node.op.clone(), Kind::Alias, x, y);
         return Ok((1, vec![operation]));
     }
-    let families = [arrange::lower, copy::lower, crop::lower];
+    let families = [
+        arrange::lower,
+        copy::lower,
+        crop::lower,
+        gather::lower,
+        scatter::lower,
+        top_k::lower,
+    ];
     if let Some(lowered) = families.iter().find_map(|family| family(loop_node)) {
         return lowered.map(|operations| (1, operations));
     }
