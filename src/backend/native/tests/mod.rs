@@ -8,3 +8,4 @@ mod loops_copy;
 mod loops_crop;
 mod loops_elementwise;
 mod loops_gather;
+mod loops_generate;

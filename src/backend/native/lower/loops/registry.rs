@@ -1,7 +1,7 @@
 //! Which family lowers which operator.
 
 use super::node::LoopNode;
-use super::{arrange, copy, crop, elementwise, gather, scatter, top_k};
+use super::{arrange, copy, crop, elementwise, gather, generate, scan, scatter, top_k};
 use crate::backend::native::lower::epilogue::is_view;
 use crate::backend::native::lower::subgraph::{Lowering, NotCovered};
 use crate::backend::native::spec::{Kind, Operation};
@@ -34,6 +34,8 @@ pub(in crate::backend::native::lower) fn lower(
         copy::lower,
         crop::lower,
         gather::lower,
+        generate::lower,
+        scan::lower,
         scatter::lower,
         top_k::lower,
     ];
