@@ -9,3 +9,4 @@ mod loops_crop;
 mod loops_elementwise;
 mod loops_gather;
 mod loops_generate;
+mod loops_resize;

@@ -53,7 +53,6 @@ impl NodeTest {
         }
     }
 
-    #[expect(dead_code, reason = "families that differ between opsets use it")]
     pub(super) fn opset(mut self, opset: i64) -> Self {
         self.opset = opset;
         self
@@ -77,7 +76,6 @@ impl NodeTest {
     }
 
     /// Leaves an input out.
-    #[expect(dead_code, reason = "families with optional inputs use it")]
     pub(super) fn nothing(mut self) -> Self {
         self.operands.push((None, false));
         self

@@ -1,7 +1,9 @@
 //! Which family lowers which operator.
 
 use super::node::LoopNode;
-use super::{arrange, copy, crop, elementwise, gather, generate, scan, scatter, top_k};
+use super::{
+    arrange, copy, crop, elementwise, gather, generate, grid_sample, resize, scan, scatter, top_k,
+};
 use crate::backend::native::lower::epilogue::is_view;
 use crate::backend::native::lower::subgraph::{Lowering, NotCovered};
 use crate::backend::native::spec::{Kind, Operation};
@@ -35,6 +37,8 @@ pub(in crate::backend::native::lower) fn lower(
         crop::lower,
         gather::lower,
         generate::lower,
+        grid_sample::lower,
+        resize::lower,
         scan::lower,
         scatter::lower,
         top_k::lower,
