@@ -6,6 +6,7 @@ mod run;
 
 mod loops_copy;
 mod loops_crop;
+mod loops_einsum;
 mod loops_elementwise;
 mod loops_gather;
 mod loops_generate;

@@ -5,8 +5,10 @@
 //! ([`nest`]).
 
 mod arrange;
+mod columns;
 mod copy;
 mod crop;
+mod einsum;
 mod element;
 mod elementwise;
 mod gather;

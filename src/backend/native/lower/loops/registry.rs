@@ -2,7 +2,8 @@
 
 use super::node::LoopNode;
 use super::{
-    arrange, copy, crop, elementwise, gather, generate, grid_sample, resize, scan, scatter, top_k,
+    arrange, columns, copy, crop, einsum, elementwise, gather, generate, grid_sample, resize, scan,
+    scatter, top_k,
 };
 use crate::backend::native::lower::epilogue::is_view;
 use crate::backend::native::lower::subgraph::{Lowering, NotCovered};
@@ -33,8 +34,10 @@ pub(in crate::backend::native::lower) fn lower(
     }
     let families = [
         arrange::lower,
+        columns::lower,
         copy::lower,
         crop::lower,
+        einsum::lower,
         gather::lower,
         generate::lower,
         grid_sample::lower,
