@@ -245,13 +245,20 @@ impl Prepared for Model {
 
     fn layouts(&self, subgraph: usize, mapping: &Mapping) -> Option<[String; 2]> {
         match self.main_operation(subgraph)?.kind {
-            Kind::Conv(_) | Kind::Depthwise(_) => Some(["layout_in", "layout_out"].map(|name| {
-                mapping
-                    .word(name)
-                    .map_or_else(|| Layout::Nchw.to_string(), str::to_owned)
-            })),
+            Kind::Conv(_) | Kind::Depthwise(_) | Kind::Deconv(_) => {
+                Some(["layout_in", "layout_out"].map(|name| {
+                    mapping
+                        .word(name)
+                        .map_or_else(|| Layout::Nchw.to_string(), str::to_owned)
+                }))
+            }
             Kind::Dense(_) => Some([Layout::Flat.to_string(), Layout::Flat.to_string()]),
-            Kind::Pool(_) | Kind::Map(_) | Kind::Softmax(_) | Kind::Loops(_) | Kind::Alias => None,
+            Kind::Concat(_)
+            | Kind::Pool(_)
+            | Kind::Map(_)
+            | Kind::Softmax(_)
+            | Kind::Loops(_)
+            | Kind::Alias => None,
         }
     }
 

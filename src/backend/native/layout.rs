@@ -45,6 +45,8 @@ pub struct Geometry {
     pub border: Border,
     /// Channels that lie next to each other.
     pub block: usize,
+    /// Elements between columns.
+    pub pixel: usize,
     /// Elements between rows.
     pub row: usize,
     /// Elements between channel blocks.
@@ -101,6 +103,7 @@ impl Geometry {
             dims,
             border,
             block,
+            pixel: block,
             row,
             plane,
             batch,
@@ -116,6 +119,16 @@ impl Geometry {
     /// Returns the distance from the start of the buffer to element `(0, 0, 0, 0)`.
     pub fn origin(&self) -> usize {
         self.border.top * self.row + self.border.left * self.block
+    }
+
+    /// Returns every `stride[0]`th row and `stride[1]`th column, as a value of its own.
+    #[must_use]
+    pub fn strided(self, stride: [usize; 2]) -> Self {
+        Self {
+            pixel: self.pixel * stride[1],
+            row: self.row * stride[0],
+            ..self
+        }
     }
 
     /// Returns the view of a value whose buffer starts at `offset`.

@@ -61,7 +61,10 @@ impl Spaces {
         fact("lanes_max", widest.lanes);
         fact("registers", widest.registers);
         let template = match &operation.kind {
-            Kind::Conv(conv) => {
+            Kind::Conv(_) | Kind::Deconv(_) => {
+                let Some(conv) = main_conv(operation) else {
+                    return Ok(None);
+                };
                 let [ic, oc] = merged_channels(conv, widest.lanes);
                 let [_, ih, iw] = conv.input;
                 fact("ic", ic);
@@ -85,11 +88,28 @@ impl Spaces {
                 fact("m", dense.m);
                 &self.dense
             }
-            Kind::Pool(_) | Kind::Map(_) | Kind::Softmax(_) | Kind::Loops(_) | Kind::Alias => {
+            Kind::Concat(_)
+            | Kind::Pool(_)
+            | Kind::Map(_)
+            | Kind::Softmax(_)
+            | Kind::Loops(_)
+            | Kind::Alias => {
                 return Ok(None);
             }
         };
         template.instantiate(&facts).map(Some)
+    }
+}
+
+/// Returns the convolution that an operation is, or the largest of its phases.
+fn main_conv(operation: &Operation) -> Option<&Conv> {
+    match &operation.kind {
+        Kind::Conv(conv) => Some(conv),
+        Kind::Deconv(deconv) => {
+            let phases = deconv.phases.iter().map(|(_, conv)| conv);
+            phases.max_by_key(|conv| conv.macs())
+        }
+        _ => None,
     }
 }
 
@@ -117,12 +137,17 @@ fn merged_channels(conv: &Conv, lanes: usize) -> [usize; 2] {
 /// measuring. One layout throughout, tiles that fill the registers.
 pub fn default_mapping(isa: Isa, operation: &Operation) -> Mapping {
     match &operation.kind {
-        Kind::Conv(conv) => default_conv(isa, conv),
+        Kind::Conv(_) | Kind::Deconv(_) => main_conv(operation)
+            .map(|conv| default_conv(isa, conv))
+            .unwrap_or_default(),
         Kind::Depthwise(conv) => default_depthwise(isa, conv),
         Kind::Dense(dense) => default_dense(isa, dense),
-        Kind::Pool(_) | Kind::Map(_) | Kind::Softmax(_) | Kind::Loops(_) | Kind::Alias => {
-            Mapping::default()
-        }
+        Kind::Concat(_)
+        | Kind::Pool(_)
+        | Kind::Map(_)
+        | Kind::Softmax(_)
+        | Kind::Loops(_)
+        | Kind::Alias => Mapping::default(),
     }
 }
 

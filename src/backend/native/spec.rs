@@ -114,6 +114,23 @@ pub enum Operand {
     Constant(Vec<f32>),
 }
 
+/// A transposed convolution: outputs at distances of the strides are a phase, and each phase is a
+/// convolution of the input with those taps that reach it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Deconv {
+    /// The first row and column of each phase, and its convolution. All have one epilogue.
+    pub phases: Vec<([usize; 2], Conv)>,
+    /// Rows and columns between outputs of a phase.
+    pub stride: [usize; 2],
+}
+
+/// Values one after the other along the channels.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Concat {
+    /// The values, in order.
+    pub inputs: Vec<ValueId>,
+}
+
 /// Softmax over one axis of a row-major value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Softmax {
@@ -188,6 +205,10 @@ pub enum Kind {
     Depthwise(Conv),
     /// A fully connected layer.
     Dense(Dense),
+    /// A transposed convolution.
+    Deconv(Deconv),
+    /// Values joined along the channels.
+    Concat(Concat),
     /// Pooling.
     Pool(Pool),
     /// Elementwise operators.

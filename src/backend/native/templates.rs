@@ -9,6 +9,7 @@ macro_rules! shipped {
 
 /// The shipped templates by name.
 pub const TEMPLATES: &[(&str, &str)] = shipped![
+    "concat.rs.j2",
     "conv.rs.j2",
     "dense.rs.j2",
     "depthwise.rs.j2",

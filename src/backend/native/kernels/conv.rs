@@ -121,7 +121,7 @@ pub fn conv(
     let places = context! {
         XB => x.block, XR => x.row, XC => x.plane, XN => x.batch,
         XCB => conv.input[0].div_ceil(x.block), XV => conv.input[0].min(x.block).div_ceil(lanes),
-        YB => y.block, YR => y.row, YC => y.plane, YN => y.batch,
+        YB => y.block, YP => y.pixel, YR => y.row, YC => y.plane, YN => y.batch,
         QB => residual.block, QR => residual.row, QC => residual.plane, QN => residual.batch,
         GN => conv.output[0].next_multiple_of(32), SN => conv.input[0].next_multiple_of(32),
     };

@@ -1,7 +1,9 @@
 //! Kernels: a specification, a mapping and the geometry of its values become Rust source and
 //! packed weights. Each file here has one kernel and its template.
 
+mod concat;
 mod conv;
+mod deconv;
 mod dense;
 mod depthwise;
 mod loops;
@@ -12,7 +14,9 @@ mod softmax;
 mod source;
 mod tiling;
 
+pub use concat::concat;
 pub use conv::{ConvGeometry, conv, conv_margins};
+pub use deconv::{deconv, deconv_margins};
 pub use dense::dense;
 pub use depthwise::depthwise;
 pub use loops::loops;

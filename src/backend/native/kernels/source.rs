@@ -110,17 +110,19 @@ impl Kernel {
         if table.features.is_empty() {
             text = text.replace("#[target_feature(enable = \"\")]\n", "");
         }
+        let weights = weights.iter().flat_map(|weight| weight.to_le_bytes());
+        Ok(Self::named(&text, slots, weights.collect()))
+    }
+
+    /// Names the function of a source text, which it calls `KERNEL`, after the text.
+    pub(super) fn named(text: &str, slots: Vec<Slot>, weights: Vec<u8>) -> Self {
         let digest = Digest::of_bytes("metainfer kernel v1", text.as_bytes());
-        let source = text.replace("KERNEL", &symbol(&digest));
-        Ok(Self {
+        Self {
             digest,
-            source,
+            source: text.replace("KERNEL", &symbol(&digest)),
             slots,
-            weights: weights
-                .iter()
-                .flat_map(|weight| weight.to_le_bytes())
-                .collect(),
-        })
+            weights,
+        }
     }
 
     /// Returns the name of the kernel's function.

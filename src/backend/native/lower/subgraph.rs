@@ -1,6 +1,6 @@
 //! A subgraph becomes operations, by its anchor.
 
-use super::{elementwise, epilogue, layers, loops};
+use super::{deconv, elementwise, epilogue, join, layers, loops};
 use crate::backend::native::spec::{Kind, Operation};
 use crate::graph::{Graph, Node, NodeId, Partition, Subgraph, ValueId};
 
@@ -54,6 +54,8 @@ pub fn lower_subgraph(
     };
     let tuned = match anchor.op.as_str() {
         "Conv" => layers::convolution(&ctx, anchor),
+        "ConvTranspose" => deconv::deconvolution(&ctx, anchor),
+        "Concat" => join::concat(&ctx, anchor),
         "Gemm" | "MatMul" => layers::fully_connected(&ctx, anchor),
         "MaxPool" | "AveragePool" | "GlobalAveragePool" | "GlobalMaxPool" => {
             layers::pooling(&ctx, anchor)

@@ -201,6 +201,12 @@ fn render(
                 kernels::depthwise(ctx, conv, mapping, &places)
             }
         }
+        Kind::Deconv(deconv) => kernels::deconv(ctx, deconv, mapping, x, y),
+        Kind::Concat(_) => {
+            let inputs = bound.operands.iter().flatten();
+            let inputs: Vec<Geometry> = inputs.map(|id| buffers.geometry(*id)).collect();
+            kernels::concat(ctx, &inputs, &y)
+        }
         Kind::Dense(dense) => kernels::dense(ctx, dense, mapping),
         Kind::Pool(pool) => kernels::pool(ctx, pool, &x, &y),
         Kind::Map(map) => {

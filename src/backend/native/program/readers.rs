@@ -10,7 +10,7 @@ pub(super) fn readers(graph: &Graph, operations: &[Operation]) -> BTreeMap<Value
     let mut readers = BTreeMap::new();
     let mut count = |value: ValueId| *readers.entry(value).or_insert(0) += 1;
     for operation in operations {
-        if !matches!(operation.kind, Kind::Loops(_)) {
+        if !matches!(operation.kind, Kind::Loops(_) | Kind::Concat(_)) {
             count(operation.x);
         }
         match &operation.kind {
@@ -32,6 +32,7 @@ pub(super) fn readers(graph: &Graph, operations: &[Operation]) -> BTreeMap<Value
             Kind::Alias => {
                 count(operation.x);
             }
+            Kind::Concat(concat) => concat.inputs.iter().copied().for_each(&mut count),
             Kind::Loops(loops) => {
                 for source in &loops.inputs {
                     if let Source::Value(value) = source {
@@ -39,7 +40,7 @@ pub(super) fn readers(graph: &Graph, operations: &[Operation]) -> BTreeMap<Value
                     }
                 }
             }
-            Kind::Pool(_) | Kind::Softmax(_) => {}
+            Kind::Deconv(_) | Kind::Pool(_) | Kind::Softmax(_) => {}
         }
     }
     graph.outputs.iter().for_each(|&value| count(value));

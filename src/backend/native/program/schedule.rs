@@ -7,9 +7,11 @@ use super::assemble::{AssembleError, Choice};
 use super::buffers::{BufferId, Buffers, Holder, Want};
 use super::readers::readers;
 use crate::backend::native::isa;
-use crate::backend::native::kernels::conv_margins;
+use crate::backend::native::kernels::{conv_margins, deconv_margins};
 use crate::backend::native::layout::{Border, Layout, dims4, is_flat};
-use crate::backend::native::spec::{Conv, Kind, Loops, Map, Operand, Operation, Source};
+use crate::backend::native::spec::{
+    Concat, Conv, Deconv, Kind, Loops, Map, Operand, Operation, Source,
+};
 use crate::device::Isa;
 use crate::graph::{Graph, Tensor, ValueId};
 use crate::space::Mapping;
@@ -144,6 +146,8 @@ impl Scheduler<'_> {
             Kind::Conv(conv) | Kind::Depthwise(conv) => {
                 self.bind_conv(operation, conv, mapping, &mut bound)?
             }
+            Kind::Deconv(deconv) => Some(self.bind_deconv(operation, deconv, mapping, &mut bound)?),
+            Kind::Concat(concat) => Some(self.bind_concat(concat, &mut bound)?),
             Kind::Dense(dense) => {
                 bound.x = Some(self.flat(operation.x)?);
                 bound.residual = dense.residual.map(|value| self.flat(value)).transpose()?;
@@ -240,16 +244,10 @@ impl Scheduler<'_> {
         mapping: &Mapping,
         bound: &mut Bound,
     ) -> Result<Option<Layout>, AssembleError> {
-        let layout = |name: &'static str| {
-            mapping
-                .word(name)
-                .and_then(|word| word.parse::<Layout>().ok())
-                .ok_or(AssembleError::Layout {
-                    subgraph: operation.subgraph,
-                    parameter: name,
-                })
-        };
-        let (layout_in, layout_out) = (layout("layout_in")?, layout("layout_out")?);
+        let (layout_in, layout_out) = (
+            layout_of(operation, mapping, "layout_in")?,
+            layout_of(operation, mapping, "layout_out")?,
+        );
         let margins = conv_margins(conv, mapping);
         let x = self.want(operation.x, Want::Layout(layout_in, margins))?;
         bound.x = Some(x);
@@ -269,6 +267,32 @@ impl Scheduler<'_> {
             bound.pooled = Some(id);
         }
         Ok(conv.stored.then_some(layout_out))
+    }
+
+    fn bind_deconv(
+        &mut self,
+        operation: &Operation,
+        deconv: &Deconv,
+        mapping: &Mapping,
+        bound: &mut Bound,
+    ) -> Result<Layout, AssembleError> {
+        let layout_in = layout_of(operation, mapping, "layout_in")?;
+        let margins = deconv_margins(deconv, mapping);
+        bound.x = Some(self.want(operation.x, Want::Layout(layout_in, margins))?);
+        layout_of(operation, mapping, "layout_out")
+    }
+
+    /// Binds values that are joined: each as it comes, the whole as most of its elements come.
+    fn bind_concat(&mut self, concat: &Concat, bound: &mut Bound) -> Result<Layout, AssembleError> {
+        let mut elements: BTreeMap<Layout, usize> = BTreeMap::new();
+        for &value in &concat.inputs {
+            let id = self.want(value, Want::Any)?;
+            bound.operands.push(Some(id));
+            let layout = self.out.buffers.all[id.0].layout;
+            *elements.entry(layout).or_default() += self.graph.value(value).shape.len();
+        }
+        let most = elements.into_iter().max_by_key(|(_, n)| *n);
+        Ok(most.map_or(Layout::Nchw, |(layout, _)| layout))
     }
 
     fn bind_map(
@@ -369,4 +393,16 @@ impl Scheduler<'_> {
         self.out.steps.push(Planned::Convert { from, to });
         Ok(())
     }
+}
+
+fn layout_of(
+    operation: &Operation,
+    mapping: &Mapping,
+    name: &'static str,
+) -> Result<Layout, AssembleError> {
+    let word = mapping.word(name).and_then(|word| word.parse().ok());
+    word.ok_or(AssembleError::Layout {
+        subgraph: operation.subgraph,
+        parameter: name,
+    })
 }

@@ -1,5 +1,6 @@
 //! The kernels run, on every instruction set that runs here.
 
+mod deconv;
 mod kernels;
 mod node;
 mod run;
