@@ -338,7 +338,12 @@ fn reductions() {
     }
     let ties = matrix(1, &[1, 3, 3, 2]);
     let axis = ("axis", Attribute::Int(1));
-    check("ArgMax", &[axis.clone()], &[&ties], &[&matrix(1, &[1])]);
+    check(
+        "ArgMax",
+        std::slice::from_ref(&axis),
+        &[&ties],
+        &[&matrix(1, &[1])],
+    );
     let last = [axis.clone(), ("select_last_index", Attribute::Int(1))];
     check("ArgMax", &last, &[&ties], &[&matrix(1, &[2])]);
     let backwards = [
