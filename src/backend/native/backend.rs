@@ -254,6 +254,7 @@ impl Prepared for Model {
             }
             Kind::Dense(_) => Some([Layout::Flat.to_string(), Layout::Flat.to_string()]),
             Kind::Concat(_)
+            | Kind::Resample(_)
             | Kind::Pool(_)
             | Kind::Map(_)
             | Kind::Softmax(_)

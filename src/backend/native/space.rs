@@ -89,6 +89,7 @@ impl Spaces {
                 &self.dense
             }
             Kind::Concat(_)
+            | Kind::Resample(_)
             | Kind::Pool(_)
             | Kind::Map(_)
             | Kind::Softmax(_)
@@ -143,6 +144,7 @@ pub fn default_mapping(isa: Isa, operation: &Operation) -> Mapping {
         Kind::Depthwise(conv) => default_depthwise(isa, conv),
         Kind::Dense(dense) => default_dense(isa, dense),
         Kind::Concat(_)
+        | Kind::Resample(_)
         | Kind::Pool(_)
         | Kind::Map(_)
         | Kind::Softmax(_)

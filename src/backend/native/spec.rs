@@ -124,6 +124,15 @@ pub struct Deconv {
     pub stride: [usize; 2],
 }
 
+/// Pixels of the input taken as they are, e.g. to enlarge it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resample {
+    /// Row of the input for each row of the output.
+    pub rows: Vec<usize>,
+    /// Column of the input for each column of the output.
+    pub columns: Vec<usize>,
+}
+
 /// Values one after the other along the channels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Concat {
@@ -209,6 +218,8 @@ pub enum Kind {
     Deconv(Deconv),
     /// Values joined along the channels.
     Concat(Concat),
+    /// Pixels taken from the input.
+    Resample(Resample),
     /// Pooling.
     Pool(Pool),
     /// Elementwise operators.

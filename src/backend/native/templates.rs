@@ -36,6 +36,7 @@ pub const TEMPLATES: &[(&str, &str)] = shipped![
     "map.rs.j2",
     "pool.rs.j2",
     "reorder.rs.j2",
+    "resample.rs.j2",
     "softmax.rs.j2",
     "vector_math.rs",
 ];

@@ -9,6 +9,7 @@ mod epilogue;
 mod join;
 mod layers;
 mod loops;
+mod resample;
 mod subgraph;
 
 pub use subgraph::{NotCovered, lower, lower_subgraph};

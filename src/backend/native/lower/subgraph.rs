@@ -1,6 +1,6 @@
 //! A subgraph becomes operations, by its anchor.
 
-use super::{deconv, elementwise, epilogue, join, layers, loops};
+use super::{deconv, elementwise, epilogue, join, layers, loops, resample};
 use crate::backend::native::spec::{Kind, Operation};
 use crate::graph::{Graph, Node, NodeId, Partition, Subgraph, ValueId};
 
@@ -56,6 +56,7 @@ pub fn lower_subgraph(
         "Conv" => layers::convolution(&ctx, anchor),
         "ConvTranspose" => deconv::deconvolution(&ctx, anchor),
         "Concat" => join::concat(&ctx, anchor),
+        "Resize" | "Upsample" => resample::nearest(&ctx, anchor),
         "Gemm" | "MatMul" => layers::fully_connected(&ctx, anchor),
         "MaxPool" | "AveragePool" | "GlobalAveragePool" | "GlobalMaxPool" => {
             layers::pooling(&ctx, anchor)

@@ -202,6 +202,7 @@ fn render(
             }
         }
         Kind::Deconv(deconv) => kernels::deconv(ctx, deconv, mapping, x, y),
+        Kind::Resample(resample) => kernels::resample(ctx, resample, &x, &y),
         Kind::Concat(_) => {
             let inputs = bound.operands.iter().flatten();
             let inputs: Vec<Geometry> = inputs.map(|id| buffers.geometry(*id)).collect();

@@ -40,7 +40,7 @@ pub(super) fn readers(graph: &Graph, operations: &[Operation]) -> BTreeMap<Value
                     }
                 }
             }
-            Kind::Deconv(_) | Kind::Pool(_) | Kind::Softmax(_) => {}
+            Kind::Deconv(_) | Kind::Resample(_) | Kind::Pool(_) | Kind::Softmax(_) => {}
         }
     }
     graph.outputs.iter().for_each(|&value| count(value));

@@ -147,6 +147,11 @@ impl Scheduler<'_> {
                 self.bind_conv(operation, conv, mapping, &mut bound)?
             }
             Kind::Deconv(deconv) => Some(self.bind_deconv(operation, deconv, mapping, &mut bound)?),
+            Kind::Resample(_) => {
+                let x = self.want(operation.x, Want::Any)?;
+                bound.x = Some(x);
+                Some(self.out.buffers.all[x.0].layout)
+            }
             Kind::Concat(concat) => Some(self.bind_concat(concat, &mut bound)?),
             Kind::Dense(dense) => {
                 bound.x = Some(self.flat(operation.x)?);

@@ -3,7 +3,7 @@
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::node::{NodeTest, f32s};
+use super::node::{NodeTest, f32s, i64s};
 use crate::graph::{Attribute, Tensor};
 
 fn random(rng: &mut ChaCha8Rng, dims: &[usize]) -> (Tensor, Vec<f32>) {
@@ -74,6 +74,28 @@ fn a_transposed_convolution_is_one_convolution_a_phase() {
     check(1, [5, 4], [3, 6], 3, 1, [0, 1, 1, 0]);
     check(2, [8, 16], [4, 3], 2, 2, [0, 0, 0, 0]);
     check(1, [3, 4], [4, 4], 5, 3, [1, 0, 2, 1]);
+}
+
+#[test]
+fn pixels_are_repeated_and_left_out() {
+    let mut rng = ChaCha8Rng::seed_from_u64(5);
+    for (channels, [oh, ow]) in [(8, [6, 8]), (5, [3, 2]), (19, [6, 12])] {
+        let (x, data) = random(&mut rng, &[2, channels, 3, 4]);
+        let pixel = |i: usize| {
+            let (plane, h, w) = (i / (oh * ow), i / ow % oh, i % ow);
+            data[(plane * 3 + h * 3 / oh) * 4 + w * 4 / ow]
+        };
+        let y: Vec<f32> = (0..2 * channels * oh * ow).map(pixel).collect();
+        let text = |word: &str| Attribute::String(word.to_owned());
+        NodeTest::new("Resize")
+            .attribute("coordinate_transformation_mode", text("asymmetric"))
+            .attribute("nearest_mode", text("floor"))
+            .input(x)
+            .nothing()
+            .nothing()
+            .constant(i64s(&[4], &[2, channels as i64, oh as i64, ow as i64]))
+            .gives(0.0, &[f32s(&[2, channels, oh, ow], &y)]);
+    }
 }
 
 #[test]

@@ -26,3 +26,4 @@ mod top_k;
 mod vector;
 
 pub(super) use registry::lower;
+pub(super) use resize::nearest_pixels;

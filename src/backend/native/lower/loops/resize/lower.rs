@@ -7,9 +7,9 @@ use super::taps::{Interpolation, taps};
 use crate::backend::native::lower::loops::crop;
 use crate::backend::native::lower::loops::node::LoopNode;
 use crate::backend::native::lower::loops::{element, remap};
-use crate::backend::native::lower::subgraph::NotCovered;
+use crate::backend::native::lower::subgraph::{Lowering, NotCovered};
 use crate::backend::native::spec::Operation;
-use crate::graph::DType;
+use crate::graph::{DType, Node};
 
 /// Lowers a resampling; `None` if it is another operator.
 pub(in crate::backend::native::lower::loops) fn lower(
@@ -79,6 +79,24 @@ fn nearest(
     has_modes: bool,
 ) -> Result<Vec<Operation>, NotCovered> {
     let (x, y) = (node.required(0)?, node.main_output()?);
+    let maps = nearest_maps(node, axes, transformation, inside, has_modes)?;
+    let is_whole = axes
+        .iter()
+        .zip(inside)
+        .all(|(axis, range)| *range == [0, axis.new]);
+    let outside = f64::from(node.node.float("extrapolation_value", 0.0));
+    let fill = (!is_whole).then(|| fill(outside, y.dtype));
+    remap::operation(node, x, y, fill, &maps)
+}
+
+/// Returns for each output along each axis the input that it is.
+fn nearest_maps(
+    node: &LoopNode<'_>,
+    axes: &[Axis],
+    transformation: Transformation,
+    inside: &[[usize; 2]],
+    has_modes: bool,
+) -> Result<Vec<remap::Axis>, NotCovered> {
     let rounding = if has_modes {
         node.node.string("nearest_mode", "round_prefer_floor")
     } else {
@@ -107,13 +125,39 @@ fn nearest(
         let map = map.ok_or_else(|| node.refuse(format!("its rounding is `{rounding}`")))?;
         maps.push(remap::Axis { start, map });
     }
-    let is_whole = axes
-        .iter()
-        .zip(inside)
-        .all(|(axis, range)| *range == [0, axis.new]);
-    let outside = f64::from(node.node.float("extrapolation_value", 0.0));
-    let fill = (!is_whole).then(|| fill(outside, y.dtype));
-    remap::operation(node, x, y, fill, &maps)
+    Ok(maps)
+}
+
+/// Returns the rows and columns of the input that those of the output are, if a resampling of
+/// `[n, c, h, w]` takes the nearest ones and keeps batches and channels.
+pub(in crate::backend::native::lower) fn nearest_pixels(
+    ctx: &Lowering<'_>,
+    node: &Node,
+) -> Option<[Vec<usize>; 2]> {
+    let node = &LoopNode::new(ctx, node).ok()?;
+    let axes = axis::axes(node).ok()?;
+    let has_modes = node.node.op == "Resize" && node.opset() >= 11;
+    let name = if has_modes {
+        node.node
+            .string("coordinate_transformation_mode", "half_pixel")
+    } else {
+        "asymmetric"
+    };
+    let transformation = Transformation::parse(name)?;
+    let [batch, channels, _, _] = axes.as_slice() else {
+        return None;
+    };
+    let is_nearest = node.node.string("mode", "nearest") == "nearest";
+    let is_kept = batch.old == batch.new && channels.old == channels.new;
+    if !is_nearest || !is_kept || transformation == Transformation::TfCropAndResize {
+        return None;
+    }
+    let inside: Vec<[usize; 2]> = axes.iter().map(|axis| [0, axis.new]).collect();
+    let maps = nearest_maps(node, &axes, transformation, &inside, has_modes).ok()?;
+    let mut maps = maps.into_iter().map(|axis| axis.map);
+    let is_identity = |map: Vec<usize>| map.iter().enumerate().all(|(idx, &at)| idx == at);
+    let kept = is_identity(maps.next()?) && is_identity(maps.next()?);
+    Some([maps.next()?, maps.next()?]).filter(|_| kept)
 }
 
 /// Returns the expression of the bits of what is extrapolated.

@@ -10,3 +10,4 @@ mod separable;
 mod taps;
 
 pub(super) use lower::lower;
+pub(in crate::backend::native::lower) use lower::nearest_pixels;
