@@ -98,6 +98,22 @@ fn blocks_and_channels_change_places() {
 }
 
 #[test]
+fn channels_come_first_in_depth_where_the_mode_says_so() {
+    let x: Vec<u8> = (0..16).collect();
+    NodeTest::new("SpaceToDepth")
+        .attribute("blocksize", Attribute::Int(2))
+        .attribute("mode", Attribute::String("CRD".to_owned()))
+        .input(bytes(&[1, 2, 2, 4], &x))
+        .gives(
+            0.0,
+            &[bytes(
+                &[1, 8, 1, 2],
+                &[0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15],
+            )],
+        );
+}
+
+#[test]
 fn tiles_repeat_every_axis() {
     NodeTest::new("Tile")
         .input(bytes(&[2, 2], &[1, 2, 3, 4]))

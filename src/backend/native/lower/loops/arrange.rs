@@ -75,7 +75,8 @@ fn depth_to_space(node: &LoopNode<'_>) -> Result<Vec<Operation>, NotCovered> {
     copy::operation(node, &[x], &[y], &[], &[one])
 }
 
-/// `SpaceToDepth`: `[n, c, h · b, w · b]` to `[n, b² · c, h, w]`.
+/// `SpaceToDepth`: `[n, c, h · b, w · b]` to `[n, b² · c, h, w]`, blocks first (`DCR`) or channels
+/// first (`CRD`).
 fn space_to_depth(node: &LoopNode<'_>) -> Result<Vec<Operation>, NotCovered> {
     let (x, y) = (node.required(0)?, node.main_output()?);
     let (&[n, c, ..], &[_, _, h, w]) = (x.dims(), y.dims()) else {
@@ -83,12 +84,24 @@ fn space_to_depth(node: &LoopNode<'_>) -> Result<Vec<Operation>, NotCovered> {
     };
     let b = block(node)?;
     let plane = h * w * b * b;
+    let block = [(b, w * b), (b, 1)];
+    let depth = match node.node.string("mode", "DCR") {
+        "CRD" => [(c, plane), block[0], block[1]],
+        _ => [block[0], block[1], (c, plane)],
+    };
+    let walks = [
+        [(n, c * plane)].as_slice(),
+        &depth,
+        &[(h, b * w * b), (w, b)],
+    ]
+    .concat();
+    let (extents, strides): (Vec<usize>, Vec<usize>) = walks.into_iter().unzip();
     let one = Move {
         input: 0,
         output: 0,
-        extents: vec![n, b, b, c, h, w],
-        x: (0, copy::signed(&[c * plane, w * b, 1, plane, b * w * b, b])),
-        y: (0, nest::dense(&[n, b, b, c, h, w])),
+        x: (0, copy::signed(&strides)),
+        y: (0, nest::dense(&extents)),
+        extents,
     };
     copy::operation(node, &[x], &[y], &[], &[one])
 }
