@@ -133,4 +133,6 @@ fn grids_read_between_elements_and_beyond_borders() {
     sample("linear", "reflection", &places[..3], &[1.0, 3.0, 3.0]);
     sample("nearest", "zeros", &places, &[1.0, 4.0, 4.0, 0.0]);
     sample("cubic", "border", &[-1.0, 0.0, 1.0], &[1.0, 2.0, 4.0]);
+    // At 2.5 all four elements but the first are the last one; its weight there is -0.09375.
+    sample("cubic", "border", &[1.5], &[4.0 - 0.093_75 * (2.0 - 4.0)]);
 }
