@@ -46,6 +46,21 @@ fn values_are_joined_and_cut_along_an_axis() {
 }
 
 #[test]
+fn parts_that_nobody_wants_are_left_out() {
+    NodeTest::new("Split")
+        .without_output(0)
+        .input(bytes(&[5]))
+        .constant(i64s(&[3], &[2, 1, 2]))
+        .gives(
+            0.0,
+            &[
+                tensor(&[1], TensorData::U8(vec![2])),
+                tensor(&[2], TensorData::U8(vec![3, 4])),
+            ],
+        );
+}
+
+#[test]
 fn axes_of_one_are_repeated() {
     NodeTest::new("Expand")
         .input(bytes(&[2, 1]))

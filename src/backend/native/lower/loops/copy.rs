@@ -202,25 +202,30 @@ fn concat(node: &LoopNode<'_>) -> Result<Vec<Operation>, NotCovered> {
 /// `Split` along `axis`; outputs that nobody wants are left out.
 fn split(node: &LoopNode<'_>) -> Result<Vec<Operation>, NotCovered> {
     let x = node.required(0)?;
-    let axis = nest::axis(node.node.int("axis", 0), x.dims().len())
-        .ok_or_else(|| node.refuse("`axis` is out of range"))?;
+    let axis = node.axis(0, x.dims().len())?;
+    let size = x.dims()[axis];
+    let n_outputs = node.node.outputs.len();
+    let sizes: Vec<usize> = match node.ints("split", 1)? {
+        Some(sizes) => sizes.into_iter().map(|size| size.max(0) as usize).collect(),
+        // The last may be smaller.
+        None => vec![size.div_ceil(n_outputs.max(1)); n_outputs],
+    };
     let strides = nest::dense(x.dims());
     let mut outputs = Vec::new();
     let mut moves = Vec::new();
-    let mut start = 0;
-    for idx in 0..node.node.outputs.len() {
-        let Some(y) = node.output(idx) else {
-            return Err(node.refuse("one of its outputs is left out"));
-        };
-        moves.push(Move {
-            input: 0,
-            output: outputs.len(),
-            extents: y.dims().to_vec(),
-            x: (start * strides[axis], signed(&strides)),
-            y: (0, nest::dense(y.dims())),
-        });
-        start += y.dims()[axis];
-        outputs.push(y);
+    let mut start: usize = 0;
+    for (idx, part) in sizes.into_iter().enumerate() {
+        if let Some(y) = node.output(idx) {
+            moves.push(Move {
+                input: 0,
+                output: outputs.len(),
+                extents: y.dims().to_vec(),
+                x: (start * strides[axis], signed(&strides)),
+                y: (0, nest::dense(y.dims())),
+            });
+            outputs.push(y);
+        }
+        start = start.saturating_add(part).min(size);
     }
     operation(node, &[x], &outputs, &[], &moves)
 }
