@@ -23,6 +23,19 @@ fn axes_change_places() {
 }
 
 #[test]
+fn large_matrices_change_places_in_tiles() {
+    let (rows, columns) = (19, 33);
+    let at = |row: usize, column: usize| (row * columns + column) as u16;
+    let x: Vec<u16> = (0..rows * columns).map(|idx| idx as u16).collect();
+    let expected: Vec<u16> = (0..rows * columns)
+        .map(|idx| at(idx % rows, idx / rows))
+        .collect();
+    NodeTest::new("Transpose")
+        .input(tensor(&[rows, columns], TensorData::U16(x)))
+        .gives(0.0, &[tensor(&[columns, rows], TensorData::U16(expected))]);
+}
+
+#[test]
 fn values_are_joined_and_cut_along_an_axis() {
     NodeTest::new("Concat")
         .attribute("axis", Attribute::Int(-1))

@@ -10,6 +10,9 @@ use crate::backend::native::lower::subgraph::NotCovered;
 use crate::backend::native::spec::Operation;
 use crate::graph::DType;
 
+/// Elements along each side of a tile: a cache line of f32.
+const TILE: usize = 16;
+
 /// A block of elements that moves.
 #[derive(Debug, Clone)]
 pub(super) struct Move {
@@ -126,6 +129,7 @@ fn facts(one: &Move) -> Value {
             strides.pop();
         }
     }
+    let tile = tile(&extents, &strides, run);
     let signed: Vec<String> = strides[0]
         .iter()
         .enumerate()
@@ -139,11 +143,24 @@ fn facts(one: &Move) -> Value {
     };
     json!({
         "input": one.input, "output": one.output,
-        "extents": extents, "run": run,
+        "extents": extents, "run": run, "tile": tile, "side": TILE,
         "x": one.x.0, "y": one.y.0,
         "x_at": x_at,
         "y_at": nest::place(&strides[1]),
     })
+}
+
+/// Returns the two axes along which the input and the output are in one piece, if these differ:
+/// they are walked in tiles, so that of each cache line all elements are used.
+fn tile(extents: &[usize], strides: &[Vec<usize>], run: usize) -> Option<[usize; 2]> {
+    let last = extents.len().checked_sub(1)?;
+    let read = strides[0].iter().position(|&stride| stride == 1)?;
+    let is_worth = run == 1
+        && read != last
+        && strides[1][last] == 1
+        && extents[read] >= TILE
+        && extents[last] >= TILE;
+    is_worth.then_some([read, last])
 }
 
 pub(super) fn signed(strides: &[usize]) -> Vec<isize> {
