@@ -4,6 +4,7 @@
 //! over one element are text ([`scalar`]); extents and strides are merged where they allow
 //! ([`nest`]).
 
+mod affine_grid;
 mod arrange;
 mod columns;
 mod copy;

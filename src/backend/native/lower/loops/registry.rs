@@ -2,8 +2,8 @@
 
 use super::node::LoopNode;
 use super::{
-    arrange, columns, copy, crop, einsum, elementwise, gather, generate, grid_sample, resize, scan,
-    scatter, top_k,
+    affine_grid, arrange, columns, copy, crop, einsum, elementwise, gather, generate, grid_sample,
+    resize, scan, scatter, top_k,
 };
 use crate::backend::native::lower::epilogue::is_view;
 use crate::backend::native::lower::subgraph::{Lowering, NotCovered};
@@ -33,6 +33,7 @@ pub(in crate::backend::native::lower) fn lower(
         return Ok((1, vec![operation]));
     }
     let families = [
+        affine_grid::lower,
         arrange::lower,
         columns::lower,
         copy::lower,
