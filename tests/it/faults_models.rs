@@ -167,7 +167,6 @@ fn what_the_backend_does_not_cover_is_named_with_the_node() {
     let mut tiny = tiny::Tiny::new(1);
     let a = tiny.conv("a", tiny.input(), tiny::Conv::new([8, 8], 1));
     let mut graph = tiny.finish(a);
-    // Well-defined, and nothing that a network for images is made of.
     let y = graph.outputs[0];
     graph.nodes.push(metainfer::graph::Node {
         name: "node_sorted".to_owned(),
@@ -177,13 +176,13 @@ fn what_the_backend_does_not_cover_is_named_with_the_node() {
         inputs: vec![Some(y), Some(ValueId(graph.values.len()))],
         outputs: vec![Some(ValueId(graph.values.len() + 1))],
     });
-    let axis = metainfer::graph::Tensor::from_i64(vec![1]);
-    let axis = axis.reshaped(Shape(Vec::new())).unwrap();
+    // Kernels run along axes that are known when they are built.
+    graph.inputs.push(ValueId(graph.values.len()));
     graph.values.push(metainfer::graph::Value {
         name: "axis".to_owned(),
-        dtype: axis.dtype(),
-        shape: axis.shape().clone(),
-        data: Some(axis.into()),
+        dtype: metainfer::graph::DType::I64,
+        shape: Shape(Vec::new()),
+        data: None,
     });
     let mut sorted = graph.values[y.0].clone();
     "sorted".clone_into(&mut sorted.name);
