@@ -22,7 +22,7 @@ pub enum Event<'a> {
         n_subgraphs: usize,
         /// Distinct tasks among them.
         n_tasks: usize,
-        /// Tasks whose labels are all there already.
+        /// Tasks that are not searched, as what is locked for them is kept.
         n_reused: usize,
         /// Evaluations that may be spent.
         max_evaluations: u32,

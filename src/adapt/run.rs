@@ -285,13 +285,12 @@ fn plan(job: &Job<'_>, lockfile: &Lockfile, reporter: &dyn Reporter) {
 }
 
 fn report_start(job: &Job<'_>, session: &Session, reporter: &dyn Reporter) {
-    let n_reused = session.is_open.iter().filter(|&&is_open| !is_open).count();
     reporter.report(&Event::AdaptStarted {
         model: &job.model.name,
         target: &job.target.name,
         n_subgraphs: job.task_of.len(),
         n_tasks: job.tasks.len(),
-        n_reused,
+        n_reused: session.n_reused(),
         max_evaluations: session.budget.max_evaluations(),
     });
 }

@@ -172,6 +172,14 @@ impl Session {
         });
     }
 
+    /// Returns how many tasks have something to choose and are not searched: it is locked for them.
+    pub(super) fn n_reused(&self) -> usize {
+        let tasks = self.searches.iter().zip(&self.is_open);
+        tasks
+            .filter(|(search, is_open)| search.is_some() && !**is_open)
+            .count()
+    }
+
     /// Returns what an allocation needs to know of each task.
     pub(super) fn states(&self, job: &Job<'_>) -> Vec<TaskState> {
         let tasks = job.tasks.iter().zip(&self.searches);

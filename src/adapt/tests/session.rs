@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::setup::{Setup, label, session, switched};
+use super::setup::{Setup, label, session, session_with_lock, switched};
 use crate::digest::Digest;
 use crate::label::{Cost, Evaluation, Outcome, Purpose};
 use crate::store::TaskLabels;
@@ -72,6 +72,20 @@ fn times_of_evaluations_only_go_forward() {
     session.resume(&job, &TaskLabels::new(), &ahead);
     let times = [1000, 1000, 7000, 6000].map(|now_ms| session.stamp(now_ms));
     assert_eq!(times, [5001, 5002, 7000, 7001]);
+}
+
+#[test]
+fn only_tasks_with_something_to_choose_count_as_reused() {
+    let setup = Setup::new();
+    let job = setup.job();
+    let mut cold = session(&job, 0);
+    assert_eq!(cold.n_reused(), 0);
+    // As for a softmax.
+    (cold.searches[0], cold.is_open[0]) = (None, false);
+    assert_eq!(cold.n_reused(), 0);
+    let (subgraph, nhwc) = switched(&job);
+    let warm = session_with_lock(&job, job.task_of[subgraph], &nhwc);
+    assert_eq!(warm.n_reused(), 1);
 }
 
 #[test]
