@@ -11,7 +11,7 @@ use crate::backend::Artifact;
 use crate::event::Event;
 use crate::label::{Evaluation, Latency, Outcome, Purpose};
 use crate::measure::stats::compare;
-use crate::search::{Rival, elect};
+use crate::search::{Incumbent, Rival, elect};
 use crate::space::Candidate;
 use crate::store::Batch;
 
@@ -36,6 +36,17 @@ pub(super) struct Finalist {
     pub(super) divergence: f64,
 }
 
+/// Who is challenged by all others.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Title {
+    /// The untuned default, as nothing is locked.
+    Untuned,
+    /// The untuned default, as it is what is locked.
+    LockedDefault,
+    /// The first finalist, as it is what is locked.
+    Locked,
+}
+
 /// What was decided.
 pub(super) struct Decision {
     /// The choice for each subgraph.
@@ -51,19 +62,29 @@ pub(super) struct Decision {
     pub(super) confirmation: Evaluation,
 }
 
-/// Measures compositions whole and decides. `locked` is what is locked for this very structure, if
-/// anything is.
+/// A choice for every subgraph that comes from the lockfile.
+pub(super) struct Known {
+    /// By subgraph.
+    pub(super) candidates: Vec<Candidate>,
+    /// Whether it is locked for this very deployment, and not put together from those of others.
+    pub(super) is_locked: bool,
+}
+
+/// Measures compositions whole and decides. `known` is what the lockfile has for all subgraphs, if
+/// it does.
 ///
 /// # Errors
 /// What stops the whole run.
 pub(super) async fn decide(
     search: &mut Search<'_>,
-    locked: Option<Vec<Candidate>>,
+    known: Option<Known>,
 ) -> Result<Decision, Error> {
     let defaults = search.job.defaults();
     let mut field: Vec<Finalist> = Vec::new();
-    let incumbent = match locked.filter(|locked| *locked != defaults) {
-        Some(locked) => enter(search, locked, true).await?,
+    let is_locked = known.as_ref().is_some_and(|known| known.is_locked);
+    let is_default = known.as_ref().is_some_and(|k| k.candidates == defaults);
+    let earlier = match known.filter(|_| !is_default) {
+        Some(known) => enter(search, known.candidates, true).await?,
         None => None,
     };
     for round in 0..ROUNDS {
@@ -77,7 +98,7 @@ pub(super) async fn decide(
             *candidates == defaults
                 || field
                     .iter()
-                    .chain(&incumbent)
+                    .chain(&earlier)
                     .any(|f| f.candidates == *candidates)
         };
         let fresh: Vec<Composed> = composed
@@ -97,7 +118,12 @@ pub(super) async fn decide(
     for loser in field.drain(FINALISTS.min(field.len())..) {
         search.bench.discard(&loser.artifact);
     }
-    vote(search, incumbent, field).await
+    let title = match (is_locked, is_default) {
+        (true, true) => Title::LockedDefault,
+        (true, false) if earlier.is_some() => Title::Locked,
+        _ => Title::Untuned,
+    };
+    vote(search, title, earlier.into_iter().chain(field).collect()).await
 }
 
 /// Builds a deployment and runs it; `None` if it does not build, crashes, gives wrong numbers, or
@@ -164,10 +190,10 @@ pub(super) fn is_right(artifact: &Artifact, trial: &Trial) -> bool {
     wrong_step(artifact, trial).is_none() && divergence(trial) <= ledger::TOLERANCE
 }
 
-/// Compares the default, the incumbent and the finalists in turn, and elects one.
+/// Compares the default and the finalists in turn, and elects one.
 async fn vote(
     search: &mut Search<'_>,
-    incumbent: Option<Finalist>,
+    title: Title,
     field: Vec<Finalist>,
 ) -> Result<Decision, Error> {
     let Some(Baseline { artifact, first_ns }) = &search.baseline else {
@@ -175,7 +201,7 @@ async fn vote(
     };
     let (default, first_ns) = (artifact.clone(), *first_ns);
     let seed = search.request.search.seed;
-    let mut rivals: Vec<&Finalist> = incumbent.iter().chain(&field).collect();
+    let mut rivals: Vec<&Finalist> = field.iter().collect();
     let mut is_repeated = false;
     let (artifacts, samples) = loop {
         let mut artifacts = vec![&default];
@@ -197,8 +223,12 @@ async fn vote(
         }
     };
     let latency = |idx: usize| Latency::of(&samples[idx]).map_or(f64::INFINITY, |l| l.p25_ns);
-    // The incumbent is what is locked, or else the default; all others challenge it.
-    let champion = usize::from(incumbent.is_some() && !rivals.is_empty());
+    let min_gain = search.request.search.min_gain;
+    let (champion, incumbent) = match title {
+        Title::Locked if !rivals.is_empty() => (1, Incumbent::Locked { min_gain }),
+        Title::LockedDefault => (0, Incumbent::Locked { min_gain }),
+        Title::Locked | Title::Untuned => (0, Incumbent::Untuned),
+    };
     let challengers: Vec<usize> = (0..samples.len()).filter(|&idx| idx != champion).collect();
     let rated: Vec<Rival> = challengers
         .iter()
@@ -215,7 +245,7 @@ async fn vote(
             },
         )
         .collect();
-    let elected = elect(&rated, search.request.search.min_gain).map(|idx| challengers[idx]);
+    let elected = elect(&rated, incumbent).map(|idx| challengers[idx]);
     let winner = elected.unwrap_or(champion);
     for (rival, &idx) in rated.iter().zip(&challengers) {
         if idx != 0 {

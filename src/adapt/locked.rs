@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::finals::Decision;
+use super::finals::{Decision, Known};
 use super::job::Job;
 use super::session::Locked;
 use super::{Error, Request};
@@ -12,7 +12,7 @@ use crate::event::{Event, Reporter};
 use crate::fsx::{self, FsErrorKind};
 use crate::label::Stage;
 use crate::lock::{
-    Deployment, DeploymentKey, Figure, Finding, LockedSubgraph, Lockfile, decode, encode,
+    Current, Deployment, DeploymentKey, Figure, Finding, LockedSubgraph, Lockfile, decode, encode,
 };
 use crate::space::{Candidate, Mapping};
 
@@ -73,12 +73,7 @@ pub(super) fn locked_choices(job: &Job<'_>, lockfile: &Lockfile) -> BTreeMap<Dig
     let mut usable: Vec<_> = lockfile
         .deployments
         .iter()
-        .filter(|(_, locked)| {
-            locked.device == current.device
-                && locked.backend == current.backend
-                && locked.backend_version == current.backend_version
-                && locked.threads == current.threads
-        })
+        .filter(|(_, locked)| is_usable(locked, &current))
         .collect();
     usable.sort_by_key(|(key, _)| !own(key));
     let mut choices = BTreeMap::new();
@@ -93,15 +88,39 @@ pub(super) fn locked_choices(job: &Job<'_>, lockfile: &Lockfile) -> BTreeMap<Dig
     choices
 }
 
-/// Returns the locked deployment of a model all of whose subgraphs are locked.
+/// Returns the choices of a model all of whose subgraphs are locked: those of `old`, which is what
+/// is locked for the model itself, or else those that others have for each.
 pub(super) fn all_locked(
     job: &Job<'_>,
     locked: &BTreeMap<Digest, Locked>,
-) -> Option<Vec<Candidate>> {
-    let digests = job.source.subgraphs.iter();
-    digests
-        .map(|digests| Some(locked.get(&digests.structure)?.candidate.clone()))
-        .collect()
+    old: Option<&Deployment>,
+) -> Option<Known> {
+    let current = job.current();
+    let own = old.filter(|old| is_usable(old, &current) && old.structure == current.structure);
+    // Equal subgraphs may have different choices, so that order counts.
+    let own = own.filter(|own| {
+        let structures = own.subgraphs.iter().map(|subgraph| &subgraph.structure);
+        structures.eq(&current.subgraphs)
+    });
+    let candidates: Option<Vec<Candidate>> = if let Some(own) = own {
+        let subgraphs = own.subgraphs.iter();
+        Some(subgraphs.map(|s| s.candidate.clone()).collect())
+    } else {
+        let choice = |digest| Some(locked.get(digest)?.candidate.clone());
+        current.subgraphs.iter().map(choice).collect()
+    };
+    Some(Known {
+        candidates: candidates?,
+        is_locked: own.is_some(),
+    })
+}
+
+/// Returns whether choices for one device and engine hold for another.
+fn is_usable(locked: &Deployment, current: &Current) -> bool {
+    locked.device == current.device
+        && locked.backend == current.backend
+        && locked.backend_version == current.backend_version
+        && locked.threads == current.threads
 }
 
 /// Removes what is locked and no longer in the project; returns whether there is anything.

@@ -201,8 +201,8 @@ async fn adapt(
     search.start().await?;
     search.screen().await?;
     search.report_drift();
-    let incumbent = all_locked(job, &locked);
-    let decision = decide(&mut search, incumbent).await?;
+    let known = all_locked(job, &locked, old.as_ref());
+    let decision = decide(&mut search, known).await?;
     let is_interrupted = request.cancellation.is_cancelled();
     let n_spent = search.session.budget.n_spent();
     let deployment = deployment(job, &decision, n_spent, is_interrupted);

@@ -24,5 +24,5 @@ pub use allocation::{StopRule, TaskState, plan_evaluation};
 pub use budget::{Budget, Reservation};
 pub use posterior::Estimate;
 pub use record::Observation;
-pub use rules::{DEFAULT_MIN_GAIN, GIVE_UP_FACTOR, Rival, elect, give_up_ns};
+pub use rules::{DEFAULT_MIN_GAIN, GIVE_UP_FACTOR, Incumbent, Rival, elect, give_up_ns};
 pub use task::TaskSearch;

@@ -6,6 +6,19 @@ pub const GIVE_UP_FACTOR: f64 = 3.0;
 /// Gain that a challenger must show before it replaces what is locked.
 pub const DEFAULT_MIN_GAIN: f64 = 0.03;
 
+/// What holds unless a rival takes its place.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Incumbent {
+    /// The untuned default, as long as nothing is locked: nobody has to review a change, so any
+    /// gain is worth taking that is no noise.
+    Untuned,
+    /// What is locked: replacing it is a diff that somebody reads, and worth it from this gain on.
+    Locked {
+        /// Share of its latency, e.g. 0.03.
+        min_gain: f64,
+    },
+}
+
 /// How a deployment compares with the incumbent, from interleaved runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rival {
@@ -20,12 +33,17 @@ pub fn give_up_ns(best_ns: f64) -> u64 {
     (best_ns * GIVE_UP_FACTOR).ceil() as u64
 }
 
-/// Chooses among the incumbent and its rivals: the fastest rival whose gain is at least `min_gain`
-/// and beyond what noise may show. `None` keeps the incumbent.
+/// Chooses among the incumbent and its rivals: the fastest rival whose gain is beyond what noise
+/// may show and, over what is locked, at least the gain that is asked for. `None` keeps the
+/// incumbent.
 ///
 /// The untuned default is the incumbent as long as nothing is locked, and a rival afterwards, so
 /// that the result is never slower than it, noise aside.
-pub fn elect(rivals: &[Rival], min_gain: f64) -> Option<usize> {
+pub fn elect(rivals: &[Rival], incumbent: Incumbent) -> Option<usize> {
+    let min_gain = match incumbent {
+        Incumbent::Untuned => 0.0,
+        Incumbent::Locked { min_gain } => min_gain,
+    };
     let wins = |rival: &Rival| rival.ratio <= 1.0 - min_gain && rival.upper < 1.0;
     let winners = rivals.iter().enumerate().filter(|(_, rival)| wins(rival));
     let fastest = winners.min_by(|(_, lhs), (_, rhs)| lhs.ratio.total_cmp(&rhs.ratio));
@@ -41,8 +59,9 @@ mod tests {
     }
 
     #[test]
-    fn only_a_gain_above_the_noise_replaces_the_incumbent() {
-        let check = |rivals: &[Rival], expected| assert_eq!(elect(rivals, 0.03), expected);
+    fn only_a_gain_above_the_noise_and_the_least_gain_replaces_what_is_locked() {
+        let locked = Incumbent::Locked { min_gain: 0.03 };
+        let check = |rivals: &[Rival], expected| assert_eq!(elect(rivals, locked), expected);
         check(&[], None);
         check(&[rival(0.98, 0.99)], None);
         check(&[rival(0.90, 1.01)], None);
@@ -56,7 +75,19 @@ mod tests {
             ],
             Some(3),
         );
-        assert_eq!(elect(&[rival(1.0, 0.99)], 0.0), Some(0));
+    }
+
+    #[test]
+    fn any_gain_above_the_noise_replaces_the_untuned_default() {
+        let check = |rivals: &[Rival], expected| {
+            assert_eq!(elect(rivals, Incumbent::Untuned), expected);
+        };
+        check(&[], None);
+        check(&[rival(0.999, 0.9999)], Some(0));
+        check(&[rival(0.98, 1.0)], None);
+        check(&[rival(1.001, 0.999)], None);
+        check(&[rival(0.99, 0.995), rival(0.90, 1.01)], Some(0));
+        check(&[rival(f64::NAN, f64::NAN)], None);
     }
 
     #[test]

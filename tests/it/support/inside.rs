@@ -15,8 +15,8 @@ use metainfer::measure::WorkerSpec;
 
 use super::Sandbox;
 
-/// What goes wrong in kernels of a pointwise convolution that unroll their innermost loop by
-/// anything but 4, which is what the default does.
+/// What is wrong with kernels of a pointwise convolution that unroll their innermost loop by
+/// anything but 4, which is what the default does; or else with the default.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Fault {
     None,
@@ -24,6 +24,7 @@ pub(crate) enum Fault {
     Crash,
     Hang,
     CompileError,
+    SlowDefault,
 }
 
 impl Fault {
@@ -45,8 +46,17 @@ impl Fault {
             Self::Crash => "core::ptr::write_volatile(8 as *mut u32, 1);",
             Self::Hang => "loop { core::hint::spin_loop() }",
             Self::CompileError => "compile_error!(\"injected\");",
+            // Some 100 µs, which is many times what the whole of a tiny model takes.
+            Self::SlowDefault => {
+                "let mut i = 0; while i < 100_000 { i += 1; core::hint::black_box(i); }"
+            }
         };
-        let fault = format!("{head}{{% if c.U != 4 and c.KH == 1 %}}{fault}{{% endif %}}\n");
+        let victims = if self == Self::SlowDefault {
+            "=="
+        } else {
+            "!="
+        };
+        let fault = format!("{head}{{% if c.U {victims} 4 and c.KH == 1 %}}{fault}{{% endif %}}\n");
         assert_eq!(
             shipped.matches(head).count(),
             1,
