@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::job::Choices;
 use super::{Error, Request};
 use crate::backend::{Artifact, BackendError, Failure, Prepared};
 use crate::digest::Digest;
@@ -14,7 +15,6 @@ use crate::label::Latency;
 use crate::measure::protocol::{Profile, StepCheck, Verified};
 use crate::measure::worker::allowed_cpus;
 use crate::measure::{Worker, WorkerError, WorkerSpec};
-use crate::space::Candidate;
 
 /// Time that a profile should take.
 const PROFILE_TIME: Duration = Duration::from_millis(300);
@@ -105,7 +105,7 @@ impl Bench {
     /// [`BackendError`] if something other than a candidate is wrong.
     pub(super) async fn build(
         &self,
-        deployments: &[Vec<Candidate>],
+        deployments: &[Choices],
     ) -> Result<Result<Vec<Built>, BackendError>, Error> {
         let parallel = deployments.len().clamp(1, self.jobs);
         let jobs = self.jobs / parallel;
@@ -113,9 +113,15 @@ impl Bench {
         for chunk in deployments.chunks(parallel) {
             let tasks: Vec<_> = chunk
                 .iter()
-                .map(|candidates| {
-                    let (prepared, candidates) = (Arc::clone(&self.prepared), candidates.clone());
-                    tokio::task::spawn_blocking(move || prepared.build(&candidates, jobs.max(1)))
+                .map(|choices| {
+                    let (prepared, choices) = (Arc::clone(&self.prepared), choices.clone());
+                    tokio::task::spawn_blocking(move || {
+                        let Choices {
+                            candidates,
+                            options,
+                        } = choices;
+                        prepared.build(&candidates, &options, jobs.max(1))
+                    })
                 })
                 .collect();
             for task in tasks {

@@ -3,6 +3,7 @@
 
 use super::Error;
 use super::bench::Trial;
+use super::job::Choices;
 use super::ledger;
 use super::propose::Proposal;
 use super::search::Search;
@@ -12,7 +13,6 @@ use crate::label::{Latency, Outcome, Purpose};
 use crate::measure::WorkerError;
 use crate::measure::stats::has_drifted;
 use crate::search::give_up_ns;
-use crate::space::Candidate;
 use crate::store::Batch;
 
 /// How often a deployment is repaired whose candidates fail to build, before it is given up.
@@ -52,7 +52,8 @@ impl Search<'_> {
             let expected = self.baseline.as_ref().map(|b| b.first_ns);
             match self.bench.run(&artifact, expected, limit).await {
                 Ok(trial) => {
-                    self.record(&proposal.candidates, &artifact, &trial, purpose, drift)
+                    let choices = self.job.choices(proposal.candidates);
+                    self.record(&choices, &artifact, &trial, purpose, drift)
                         .await?;
                 }
                 Err(error) => split.extend(self.crashed(proposal, &artifact, &error).await?),
@@ -70,9 +71,9 @@ impl Search<'_> {
         let mut open = batch;
         let mut done = Vec::new();
         for _ in 0..MAX_REPAIRS {
-            let deployments: Vec<Vec<Candidate>> = open
+            let deployments: Vec<Choices> = open
                 .iter()
-                .map(|proposal| proposal.candidates.clone())
+                .map(|proposal| self.job.choices(proposal.candidates.clone()))
                 .collect();
             let results = self.build(&deployments).await?;
             let mut broken = Vec::new();
@@ -201,16 +202,16 @@ impl Search<'_> {
         Ok(split)
     }
 
-    /// Records a trial at once, and learns from it.
+    /// Records a trial at once, and learns from it if it was under the options of the search.
     pub(super) async fn record(
         &mut self,
-        candidates: &[Candidate],
+        choices: &Choices,
         artifact: &Artifact,
         trial: &Trial,
         purpose: Purpose,
         drift: f64,
     ) -> Result<(), Error> {
-        let labels = ledger::labels(self.job, candidates, artifact, trial);
+        let labels = ledger::labels(self.job, choices, artifact, trial);
         let time_ms = self.session.stamp(ledger::now_ms());
         let mut evaluation = ledger::evaluation(
             self.job,
@@ -237,9 +238,12 @@ impl Search<'_> {
         };
         self.store.record(batch).await?;
         self.session.evaluated.insert(artifact.digest);
-        let mut n_failures = 0;
+        let failures = labels.iter().filter(|(_, l)| l.outcome != Outcome::Ok);
+        self.report_evaluation(labels.len(), failures.count());
+        if choices.options != self.job.options() {
+            return Ok(());
+        }
         for (task, label) in &labels {
-            n_failures += usize::from(label.outcome != Outcome::Ok);
             if let Some(task) = task {
                 self.session.learn(*task, label, drift);
             }
@@ -250,7 +254,6 @@ impl Search<'_> {
                 self.session.learn_side(what, latency.p25_ns / drift);
             }
         }
-        self.report_evaluation(labels.len(), n_failures);
         Ok(())
     }
 

@@ -1,10 +1,11 @@
 //! From parts to a decision: the best compositions measured whole, against the untuned default and
-//! what is locked, interleaved.
+//! what is locked, interleaved. What is chosen for a deployment as a whole, such as its
+//! optimisation level, is chosen here: the best one is also built under all other options.
 
 use super::Error;
 use super::bench::Trial;
-use super::composer::{self, Composed};
-use super::job::Job;
+use super::composer;
+use super::job::{Choices, Job};
 use super::ledger;
 use super::search::{Baseline, Search, p25, wrong_step};
 use crate::backend::Artifact;
@@ -12,7 +13,6 @@ use crate::event::Event;
 use crate::label::{Evaluation, Latency, Outcome, Purpose};
 use crate::measure::stats::compare;
 use crate::search::{Incumbent, Rival, elect};
-use crate::space::Candidate;
 use crate::store::Batch;
 
 /// Compositions that are measured whole in a round.
@@ -21,13 +21,14 @@ const K: usize = 3;
 /// Rounds: each learns from the wholes that it measured.
 const ROUNDS: usize = 3;
 
-/// Deployments that take part in the last comparison, the default and the incumbent besides.
+/// Compositions that take part in the last comparison, the default, what is locked and the best of
+/// them under other options besides.
 const FINALISTS: usize = 3;
 
 /// A deployment that was built and whose numbers are right.
 pub(super) struct Finalist {
-    /// By subgraph.
-    pub(super) candidates: Vec<Candidate>,
+    /// What it is built of.
+    choices: Choices,
     /// Its library.
     pub(super) artifact: Artifact,
     /// Latency of whole runs when it was measured alone, nanoseconds.
@@ -49,8 +50,8 @@ enum Title {
 
 /// What was decided.
 pub(super) struct Decision {
-    /// The choice for each subgraph.
-    pub(super) candidates: Vec<Candidate>,
+    /// What is to be locked.
+    pub(super) choices: Choices,
     /// Latency of a run, nanoseconds.
     pub(super) latency_ns: f64,
     /// Latency of the untuned default in the same rounds, nanoseconds.
@@ -64,8 +65,8 @@ pub(super) struct Decision {
 
 /// A choice for every subgraph that comes from the lockfile.
 pub(super) struct Known {
-    /// By subgraph.
-    pub(super) candidates: Vec<Candidate>,
+    /// What the lockfile has.
+    pub(super) choices: Choices,
     /// Whether it is locked for this very deployment, and not put together from those of others.
     pub(super) is_locked: bool,
 }
@@ -79,12 +80,13 @@ pub(super) async fn decide(
     search: &mut Search<'_>,
     known: Option<Known>,
 ) -> Result<Decision, Error> {
-    let defaults = search.job.defaults();
+    let defaults = search.job.choices(search.job.defaults());
+    let n_others = search.job.backend.options().len().saturating_sub(1) as u32;
     let mut field: Vec<Finalist> = Vec::new();
     let is_locked = known.as_ref().is_some_and(|known| known.is_locked);
-    let is_default = known.as_ref().is_some_and(|k| k.candidates == defaults);
+    let is_default = known.as_ref().is_some_and(|k| k.choices == defaults);
     let earlier = match known.filter(|_| !is_default) {
-        Some(known) => enter(search, known.candidates, true).await?,
+        Some(known) => enter(search, known.choices, Spend::Anyway).await?,
         None => None,
     };
     for round in 0..ROUNDS {
@@ -94,22 +96,20 @@ pub(super) async fn decide(
             K
         };
         let composed = composer::best(search.job, &search.session, k);
-        let known = |candidates: &Vec<Candidate>| {
-            *candidates == defaults
-                || field
-                    .iter()
-                    .chain(&earlier)
-                    .any(|f| f.candidates == *candidates)
+        let known = |choices: &Choices| {
+            *choices == defaults || field.iter().chain(&earlier).any(|f| f.choices == *choices)
         };
-        let fresh: Vec<Composed> = composed
+        let fresh: Vec<Choices> = composed
             .into_iter()
-            .filter(|composed| !known(&composed.candidates))
+            .map(|composed| search.job.choices(composed.candidates))
+            .filter(|choices| !known(choices))
             .collect();
         if fresh.is_empty() || (round > 0 && search.request.cancellation.is_cancelled()) {
             break;
         }
-        for composed in fresh {
-            if let Some(finalist) = enter(search, composed.candidates, false).await? {
+        for choices in fresh {
+            let kept = if field.is_empty() { 0 } else { n_others };
+            if let Some(finalist) = enter(search, choices, Spend::Keeping(kept)).await? {
                 field.push(finalist);
             }
         }
@@ -117,6 +117,18 @@ pub(super) async fn decide(
     field.sort_by(|lhs, rhs| lhs.run_ns.total_cmp(&rhs.run_ns));
     for loser in field.drain(FINALISTS.min(field.len())..) {
         search.bench.discard(&loser.artifact);
+    }
+    let best = field.first().into_iter().chain(&earlier);
+    let best = best.min_by(|lhs, rhs| lhs.run_ns.total_cmp(&rhs.run_ns));
+    let best = best.map_or(&defaults, |best| &best.choices).clone();
+    for choices in under_all_options(search, &best) {
+        let mut known = field.iter().chain(&earlier).map(|f| &f.choices);
+        if choices != defaults
+            && known.all(|known| *known != choices)
+            && let Some(finalist) = enter(search, choices, Spend::Keeping(0)).await?
+        {
+            field.push(finalist);
+        }
     }
     let title = match (is_locked, is_default) {
         (true, true) => Title::LockedDefault,
@@ -126,19 +138,48 @@ pub(super) async fn decide(
     vote(search, title, earlier.into_iter().chain(field).collect()).await
 }
 
+/// Returns the candidates of a deployment under each of the backend's options; none if the user
+/// wants it to end.
+fn under_all_options(search: &Search<'_>, best: &Choices) -> Vec<Choices> {
+    if search.request.cancellation.is_cancelled() {
+        return Vec::new();
+    }
+    let options = search.job.backend.options().iter();
+    let under = options.map(|options| Choices {
+        options: options.clone(),
+        ..best.clone()
+    });
+    under.collect()
+}
+
+/// Whether running a deployment may take an evaluation that no earlier run spent.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Spend {
+    /// If there are more left than these.
+    Keeping(u32),
+    /// It runs even if none is left: what is locked and the default are compared in any case.
+    Anyway,
+}
+
 /// Builds a deployment and runs it; `None` if it does not build, crashes, gives wrong numbers, or
-/// if the budget is spent. The incumbent is measured all the same, as the default is.
+/// if there is no evaluation for it.
 async fn enter(
     search: &mut Search<'_>,
-    candidates: Vec<Candidate>,
-    is_incumbent: bool,
+    choices: Choices,
+    spend: Spend,
 ) -> Result<Option<Finalist>, Error> {
-    let Some(Ok(artifact)) = search.build(std::slice::from_ref(&candidates)).await?.pop() else {
+    let Some(Ok(artifact)) = search.build(std::slice::from_ref(&choices)).await?.pop() else {
         return Ok(None);
     };
     let is_new = !search.session.evaluated.contains(&artifact.digest);
-    let reservation = is_new.then(|| search.session.budget.reserve()).flatten();
-    if is_new && reservation.is_none() && !is_incumbent {
+    let n_left = search.session.budget.n_left();
+    let may_spend = match spend {
+        Spend::Keeping(n_kept) => n_left > n_kept,
+        Spend::Anyway => true,
+    };
+    let reservation = (is_new && may_spend).then(|| search.session.budget.reserve());
+    let reservation = reservation.flatten();
+    if is_new && reservation.is_none() && spend != Spend::Anyway {
         search.bench.discard(&artifact);
         return Ok(None);
     }
@@ -151,7 +192,7 @@ async fn enter(
             Ok(trial) => {
                 let purpose = Purpose::Final;
                 search
-                    .record(&candidates, &artifact, trial, purpose, 1.0)
+                    .record(&choices, &artifact, trial, purpose, 1.0)
                     .await?;
             }
             Err(error) => {
@@ -173,7 +214,7 @@ async fn enter(
         return Ok(None);
     };
     Ok(Some(Finalist {
-        candidates,
+        choices,
         run_ns: p25(&trial),
         artifact,
         divergence: divergence(&trial),
@@ -213,7 +254,7 @@ async fn vote(
                 search.bench.reset();
                 is_repeated = true;
             }
-            // One of them must be to blame, though each of them ran before: the slowest goes.
+            // One of them must be to blame, though each of them ran before: the last one goes.
             Err(error) => {
                 search.bench.reset();
                 if rivals.pop().is_none() {
@@ -257,12 +298,12 @@ async fn vote(
         }
     }
     let (baseline_ns, latency_ns) = (latency(0), latency(winner));
-    let (candidates, divergence) = if winner == 0 {
+    let (choices, divergence) = if winner == 0 {
         let divergence = default_divergence(search, &default).await?;
-        (search.job.defaults(), divergence)
+        (search.job.choices(search.job.defaults()), divergence)
     } else {
         let finalist = rivals[winner - 1];
-        (finalist.candidates.clone(), finalist.divergence)
+        (finalist.choices.clone(), finalist.divergence)
     };
     let time_ms = search.session.stamp(ledger::now_ms());
     let confirmation = confirmation(search.job, artifacts[winner], latency_ns, time_ms);
@@ -270,7 +311,7 @@ async fn vote(
         search.bench.discard(artifact);
     }
     Ok(Decision {
-        candidates,
+        choices,
         latency_ns,
         baseline_ns,
         divergence,

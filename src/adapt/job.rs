@@ -16,13 +16,14 @@ use crate::graph::{Digests, Graph, Partition, partition};
 use crate::label::TaskKey;
 use crate::lock::Current;
 use crate::onnx::{self, LoadOptions, LoadedModel};
-use crate::space::Candidate;
+use crate::space::{Candidate, Mapping};
 
 /// Longest time that one compiler call may take.
 const COMPILE_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// Optimisation level of kernels; 1 to 3 are within 1 % of each other, as kernels are unrolled in
-/// their source.
+/// Optimisation level of kernels while they are searched. Levels 1 to 3 are close to each other, as
+/// kernels are unrolled in their source, so that they need not be searched together: the finals
+/// compare them.
 const OPT_LEVEL: u8 = 2;
 
 /// A model that is loaded and cut into subgraphs.
@@ -56,6 +57,15 @@ pub(super) struct Job<'a> {
     pub(super) tasks: Vec<Task>,
     /// By subgraph: its task.
     pub(super) task_of: Vec<usize>,
+}
+
+/// Everything that is chosen for a whole model.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Choices {
+    /// By subgraph.
+    pub(super) candidates: Vec<Candidate>,
+    /// For the whole, of those that the backend has.
+    pub(super) options: Mapping,
 }
 
 /// Subgraphs that are equal in structure: what is tuned once.
@@ -136,7 +146,12 @@ impl<'a> Job<'a> {
                 .iter()
                 .position(|task| task.key.structure == digests.structure);
             let task = known.unwrap_or_else(|| {
-                let key = key(backend.as_ref(), target, digests.structure);
+                let key = key(
+                    backend.as_ref(),
+                    target,
+                    digests.structure,
+                    &backend.default_options(),
+                );
                 tasks.push(Task {
                     key,
                     occurrences: Vec::new(),
@@ -163,15 +178,34 @@ impl<'a> Job<'a> {
         encoder.digest(&self.source.whole.structure);
         encoder.digest(&self.target.profile.fingerprint());
         encoder.str(self.backend.name());
-        encoder.str(self.backend.version());
+        encoder.str(&self.backend.version(&self.options()));
         encoder.u64(self.target.threads.into());
         encoder.finish()
     }
 
+    /// Returns under what labels of a task are kept that were measured under some options.
+    pub(super) fn task_key(&self, task: usize, options: &Mapping) -> TaskKey {
+        let structure = self.tasks[task].key.structure;
+        key(self.backend.as_ref(), self.target, structure, options)
+    }
+
     /// Returns the task key of something else that is timed in the chain, such as a conversion.
-    pub(super) fn side_key(&self, what: &str) -> TaskKey {
+    pub(super) fn side_key(&self, what: &str, options: &Mapping) -> TaskKey {
         let structure = Digest::of_bytes("metainfer side task v1", what.as_bytes());
-        key(self.backend.as_ref(), self.target, structure)
+        key(self.backend.as_ref(), self.target, structure, options)
+    }
+
+    /// Returns the options that candidates are searched under.
+    pub(super) fn options(&self) -> Mapping {
+        self.backend.default_options()
+    }
+
+    /// Returns candidates under the options of the search.
+    pub(super) fn choices(&self, candidates: Vec<Candidate>) -> Choices {
+        Choices {
+            candidates,
+            options: self.options(),
+        }
     }
 
     /// Returns the untuned default of every subgraph.
@@ -204,11 +238,6 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Returns the option that all kernels are compiled with.
-    pub(super) fn opt_level() -> u8 {
-        OPT_LEVEL
-    }
-
     /// Returns the directory for files of this model.
     pub(super) fn scratch(&self, request: &Request) -> std::path::PathBuf {
         let dir: &Path = &request.scratch;
@@ -232,12 +261,12 @@ pub fn open_native(request: &Request, target: &Target) -> Result<Arc<dyn Backend
     Ok(Arc::new(native))
 }
 
-fn key(backend: &dyn Backend, target: &Target, structure: Digest) -> TaskKey {
+fn key(backend: &dyn Backend, target: &Target, structure: Digest, options: &Mapping) -> TaskKey {
     TaskKey {
         structure,
         device: target.profile.fingerprint(),
         backend: backend.name().to_owned(),
-        backend_version: backend.version().to_owned(),
+        backend_version: backend.version(options),
         threads: target.threads,
     }
 }

@@ -3,7 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::bench::Trial;
-use super::job::Job;
+use super::job::{Choices, Job};
 use crate::backend::{Artifact, Failure};
 use crate::label::{
     Clock, Context, Cost, Evaluation, Label, Measurement, Outcome, Provenance, Purpose, Stage,
@@ -24,10 +24,14 @@ pub(super) type TaskLabel = (Option<usize>, Label);
 /// Returns the labels of a trial: one for each subgraph and each conversion.
 pub(super) fn labels(
     job: &Job<'_>,
-    candidates: &[Candidate],
+    choices: &Choices,
     artifact: &Artifact,
     trial: &Trial,
 ) -> Vec<TaskLabel> {
+    let Choices {
+        candidates,
+        options,
+    } = choices;
     let mut labels = Vec::new();
     for (subgraph, &task) in job.task_of.iter().enumerate() {
         let steps = steps_of(artifact, subgraph);
@@ -42,7 +46,7 @@ pub(super) fn labels(
             .fold(0.0, f64::max);
         let is_right = divergence <= TOLERANCE;
         let samples = sum_samples(trial, &steps);
-        let mut label = base(job, &job.tasks[task].key, artifact);
+        let mut label = base(job, job.task_key(task, options), artifact);
         label.candidate = candidates[subgraph].clone();
         label.content = Some(job.source.subgraphs[subgraph].content);
         label.divergence = divergence.is_finite().then_some(divergence);
@@ -61,7 +65,7 @@ pub(super) fn labels(
     }
     for (step, spec) in artifact.steps.iter().enumerate() {
         if let (Some(what), None) = (&spec.conversion, is_border_copy(artifact, step)) {
-            let mut label = base(job, &job.side_key(what), artifact);
+            let mut label = base(job, job.side_key(what, options), artifact);
             label.measurement =
                 Measurement::of(sum_samples(trial, &[step]), Clock::Tsc, Context::Chain);
             labels.push((None, label));
@@ -175,9 +179,9 @@ fn sum_samples(trial: &Trial, steps: &[usize]) -> Vec<u64> {
         .collect()
 }
 
-fn base(job: &Job<'_>, key: &TaskKey, artifact: &Artifact) -> Label {
+fn base(job: &Job<'_>, task: TaskKey, artifact: &Artifact) -> Label {
     Label {
-        task: key.clone(),
+        task,
         candidate: Candidate::default(),
         stage: Stage::Measured,
         outcome: Outcome::Ok,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::finals::{Decision, Known};
-use super::job::Job;
+use super::job::{Choices, Job};
 use super::session::Locked;
 use super::{Error, Request};
 use crate::digest::Digest;
@@ -14,7 +14,6 @@ use crate::label::Stage;
 use crate::lock::{
     Current, Deployment, DeploymentKey, Figure, Finding, LockedSubgraph, Lockfile, decode, encode,
 };
-use crate::space::{Candidate, Mapping};
 
 /// Reads the lockfile; one that does not exist is empty.
 pub(super) fn read_lock(path: &Path) -> Result<Lockfile, Error> {
@@ -40,7 +39,7 @@ pub(super) fn deployment(
     let subgraphs = subgraphs.map(|(idx, subgraph)| LockedSubgraph {
         op: subgraph.describe(graph),
         structure: job.source.subgraphs[idx].structure,
-        candidate: decision.candidates[idx].clone(),
+        candidate: decision.choices.candidates[idx].clone(),
     });
     Deployment {
         file: job.source.file,
@@ -61,7 +60,7 @@ pub(super) fn deployment(
         speed_up: figure(decision.baseline_ns / decision.latency_ns),
         latency_ms: figure(decision.latency_ns / 1e6),
         divergence: figure(decision.divergence),
-        options: Mapping::default().with("opt-level", i64::from(Job::opt_level())),
+        options: decision.choices.options.clone(),
         subgraphs: subgraphs.collect(),
     }
 }
@@ -102,17 +101,33 @@ pub(super) fn all_locked(
         let structures = own.subgraphs.iter().map(|subgraph| &subgraph.structure);
         structures.eq(&current.subgraphs)
     });
-    let candidates: Option<Vec<Candidate>> = if let Some(own) = own {
-        let subgraphs = own.subgraphs.iter();
-        Some(subgraphs.map(|s| s.candidate.clone()).collect())
+    let choices = if let Some(own) = own {
+        locked_whole(job, own)
     } else {
         let choice = |digest| Some(locked.get(digest)?.candidate.clone());
-        current.subgraphs.iter().map(choice).collect()
+        let candidates: Option<_> = current.subgraphs.iter().map(choice).collect();
+        job.choices(candidates?)
     };
     Some(Known {
-        candidates: candidates?,
+        choices,
         is_locked: own.is_some(),
     })
+}
+
+/// Returns the choices of a locked deployment; options that the backend does not have any more are
+/// those of the search.
+pub(super) fn locked_whole(job: &Job<'_>, locked: &Deployment) -> Choices {
+    let subgraphs = locked.subgraphs.iter();
+    let candidates = subgraphs.map(|subgraph| subgraph.candidate.clone());
+    let choices = job.choices(candidates.collect());
+    if job.backend.options().contains(&locked.options) {
+        Choices {
+            options: locked.options.clone(),
+            ..choices
+        }
+    } else {
+        choices
+    }
 }
 
 /// Returns whether choices for one device and engine hold for another.

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use super::bench::Bench;
 use super::finals::{decide, is_right};
 use super::job::{Job, Source, open_native};
-use super::locked::{all_locked, deployment, locked_choices, read_lock, remove_orphans, stale};
+use super::locked::{
+    all_locked, deployment, locked_choices, locked_whole, read_lock, remove_orphans, stale,
+};
 use super::search::Search;
 use super::session::Session;
 use super::turns::{hold_device, lock_workspace};
@@ -19,7 +21,6 @@ use crate::fsx;
 use crate::label::Evaluation;
 use crate::lock::{Deployment, DeploymentKey, Figure, Finding, Lockfile, encode};
 use crate::onnx::{Reference, random_inputs, write_tensors};
-use crate::space::Candidate;
 use crate::store::{Batch, LabelStore, Sqlite};
 
 /// Change of a figure that is taken for noise.
@@ -223,12 +224,8 @@ async fn adapt(
 /// Checks the numbers of what is locked with new weights: latency does not depend on them. `None`
 /// if they are wrong, so that everything is decided again.
 async fn recheck(search: &mut Search<'_>, old: &Deployment) -> Result<Option<Settled>, Error> {
-    let candidates: Vec<Candidate> = old
-        .subgraphs
-        .iter()
-        .map(|subgraph| subgraph.candidate.clone())
-        .collect();
-    let Some(Ok(artifact)) = search.build(std::slice::from_ref(&candidates)).await?.pop() else {
+    let choices = locked_whole(search.job, old);
+    let Some(Ok(artifact)) = search.build(&[choices]).await?.pop() else {
         return Ok(None);
     };
     let Ok(trial) = search.bench.check(&artifact).await else {

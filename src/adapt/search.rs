@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::bench::{Bench, Trial};
 use super::composer::{self, Composed};
-use super::job::Job;
+use super::job::{Choices, Job};
 use super::ledger;
 use super::propose::{LAYOUTS, LayoutPlan, Proposal, propose};
 use super::session::Session;
@@ -14,7 +14,6 @@ use crate::backend::{Artifact, BackendError};
 use crate::event::Reporter;
 use crate::label::{Latency, Purpose};
 use crate::search::StopRule;
-use crate::space::Candidate;
 use crate::store::LabelStore;
 
 /// Batches in a row without promise after which the search stops.
@@ -68,7 +67,7 @@ impl Search<'_> {
     /// # Errors
     /// [`Error::Default`] if it does not work: then nothing can be compared with it.
     pub(super) async fn start(&mut self) -> Result<(), Error> {
-        let defaults = self.job.defaults();
+        let defaults = self.job.choices(self.job.defaults());
         let artifact = match self.build(std::slice::from_ref(&defaults)).await?.pop() {
             Some(Ok(artifact)) => artifact,
             Some(Err(failure)) => return Err(self.no_default(&failure.message)),
@@ -107,7 +106,7 @@ impl Search<'_> {
         let mut incumbent = self.best_known();
         self.best_ns = incumbent.cost_ns;
         let mut round = self.session.budget.n_spent();
-        let reserve = self.request.search.max_evaluations.div_ceil(20).clamp(1, 8);
+        let reserve = self.reserve();
         let mut n_empty = 0;
         let mut mark = (self.session.budget.n_spent(), self.best_ns);
         while self.session.is_open.contains(&true)
@@ -166,6 +165,15 @@ impl Search<'_> {
         Ok(())
     }
 
+    /// Returns the evaluations that are kept for the finals: compositions, and other options, which
+    /// small budgets have no room for.
+    fn reserve(&self) -> u32 {
+        let max_evaluations = self.request.search.max_evaluations;
+        let n_others = self.job.backend.options().len().saturating_sub(1) as u32;
+        let n_others = if max_evaluations < 20 { 0 } else { n_others };
+        max_evaluations.div_ceil(20).clamp(1, 8) + n_others
+    }
+
     /// Returns the deployment that should be fastest, or else what is locked or the default.
     pub(super) fn best_known(&self) -> Composed {
         let best = composer::best(self.job, &self.session, 1).pop();
@@ -181,7 +189,7 @@ impl Search<'_> {
     /// If something other than a candidate is wrong.
     pub(super) async fn build(
         &self,
-        deployments: &[Vec<Candidate>],
+        deployments: &[Choices],
     ) -> Result<Vec<super::bench::Built>, Error> {
         let built = self.bench.build(deployments).await?;
         built.map_err(|source: BackendError| Error::Backend {

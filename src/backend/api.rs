@@ -12,8 +12,17 @@ pub trait Backend: Send + Sync {
     /// Returns its name, e.g. `native`.
     fn name(&self) -> &str;
 
-    /// Returns its version: equal versions make equal code of equal candidates.
-    fn version(&self) -> &str;
+    /// Returns what may be chosen for a deployment as a whole, such as an optimisation level. The
+    /// first one is what candidates are compared with each other under.
+    fn options(&self) -> &[Mapping];
+
+    /// Returns the first of the options.
+    fn default_options(&self) -> Mapping {
+        self.options().first().cloned().unwrap_or_default()
+    }
+
+    /// Returns its version under some options: equal versions make equal code of equal candidates.
+    fn version(&self, options: &Mapping) -> String;
 
     /// Returns the part of the version that does not depend on the compiler: equal ones make equal
     /// source of equal candidates. A lockfile keeps this one, and the compiler beside it.
@@ -48,13 +57,15 @@ pub trait Prepared: Send + Sync {
     /// `None` for a subgraph that takes its input as it comes.
     fn layouts(&self, subgraph: usize, mapping: &Mapping) -> Option<[String; 2]>;
 
-    /// Builds the model with a candidate for each subgraph, in at most `jobs` processes.
+    /// Builds the model with a candidate for each subgraph, under one of the backend's options, in
+    /// at most `jobs` processes.
     ///
     /// # Errors
     /// The outer error stops everything; the inner one blames a candidate.
     fn build(
         &self,
         candidates: &[Candidate],
+        options: &Mapping,
         jobs: usize,
     ) -> Result<Result<Artifact, Failure>, BackendError>;
 

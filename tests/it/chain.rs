@@ -34,12 +34,16 @@ fn build(model: &Path, input: &str, shape: &[usize], dir: &Path) -> Artifact {
         templates: BTreeMap::new(),
     });
     let partition = partition(graph);
-    let prepared = native.unwrap().prepare(graph, &partition).unwrap();
+    let native = native.unwrap();
+    let prepared = native.prepare(graph, &partition).unwrap();
     let n_subgraphs = partition.subgraphs.len();
     let candidates: Vec<_> = (0..n_subgraphs)
         .map(|idx| prepared.default_candidate(idx))
         .collect();
-    prepared.build(&candidates, 2).unwrap().unwrap()
+    prepared
+        .build(&candidates, &native.options()[0], 2)
+        .unwrap()
+        .unwrap()
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! Integration tests: one binary, one file for each area.
 
+mod adapt_options;
 mod adapt_refuses;
 mod adapt_repeats;
 mod adapt_rules;

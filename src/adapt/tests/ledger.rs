@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::setup::{Setup, switched};
 use crate::adapt::bench::Trial;
-use crate::adapt::job::Job;
+use crate::adapt::job::{Choices, Job};
 use crate::adapt::ledger::{self, TOLERANCE};
 use crate::backend::{Artifact, StepSpec};
 use crate::digest::Digest;
@@ -81,14 +81,9 @@ fn a_subgraph_is_its_steps_and_the_copies_that_only_give_it_a_border() {
     let setup = Setup::new();
     let job = setup.job();
     let [first, second] = two(&job);
-    let candidates = job.defaults();
+    let choices = job.choices(job.defaults());
     let fine = Some(1e-7);
-    let labels = ledger::labels(
-        &job,
-        &candidates,
-        &artifact(first, second),
-        &trial([fine; 5]),
-    );
+    let labels = ledger::labels(&job, &choices, &artifact(first, second), &trial([fine; 5]));
     assert_eq!(labels.len(), 3, "two subgraphs and one conversion");
     let samples = |task: Option<usize>| {
         let (_, label) = labels.iter().find(|(of, _)| *of == task).unwrap();
@@ -101,13 +96,16 @@ fn a_subgraph_is_its_steps_and_the_copies_that_only_give_it_a_border() {
     assert_eq!(samples(None), [100, 200]);
     for (task, label) in &labels {
         let Some(task) = *task else {
-            assert_eq!(label.task, job.side_key("nchw16c→nhwc 1x16x14x14"));
+            assert_eq!(
+                label.task,
+                job.side_key("nchw16c→nhwc 1x16x14x14", &job.options())
+            );
             assert_eq!(label.candidate.mapping.0.len(), 0);
             continue;
         };
         assert_eq!(label.task, job.tasks[task].key);
         let subgraph = job.tasks[task].occurrences[0];
-        assert_eq!(label.candidate, candidates[subgraph]);
+        assert_eq!(label.candidate, choices.candidates[subgraph]);
         assert_eq!(label.content, Some(job.source.subgraphs[subgraph].content));
         assert_eq!(label.divergence, Some(1e-7));
         assert_eq!(
@@ -115,6 +113,36 @@ fn a_subgraph_is_its_steps_and_the_copies_that_only_give_it_a_border() {
             Some(Digest::of_bytes("test", b"artifact"))
         );
     }
+}
+
+#[test]
+fn labels_under_other_options_have_keys_of_their_own() {
+    let setup = Setup::new();
+    let job = setup.job();
+    let [first, second] = two(&job);
+    let mut keys = std::collections::BTreeSet::new();
+    for options in job.backend.options() {
+        let choices = Choices {
+            candidates: job.defaults(),
+            options: options.clone(),
+        };
+        let artifact = artifact(first, second);
+        let labels = ledger::labels(&job, &choices, &artifact, &trial([Some(0.0); 5]));
+        for (task, label) in labels {
+            let is_searched = *options == job.options();
+            if let Some(task) = task {
+                assert_eq!(label.task == job.tasks[task].key, is_searched);
+            }
+            let level = format!("-O{}", options.int("opt-level").unwrap());
+            assert!(label.task.backend_version.ends_with(&level), "{options}");
+            assert!(keys.insert(label.task.digest()));
+        }
+    }
+    assert_eq!(
+        keys.len(),
+        9,
+        "two subgraphs and a conversion under three levels"
+    );
 }
 
 #[test]
@@ -132,7 +160,7 @@ fn numbers_out_of_tolerance_are_wrong_output_of_that_subgraph_only() {
     ] {
         let labels = ledger::labels(
             &job,
-            &job.defaults(),
+            &job.choices(job.defaults()),
             &artifact(first, second),
             &trial(distances),
         );

@@ -22,6 +22,12 @@ use crate::space::{Candidate, Mapping, SearchSpace};
 /// Changes whenever the generator makes other code of the same templates.
 const GENERATOR: u32 = 1;
 
+/// Name of the option that says how far kernels are optimised.
+const OPT_LEVEL: &str = "opt-level";
+
+/// Levels of it that are worth a try.
+const OPT_LEVELS: std::ops::RangeInclusive<u8> = 1..=3;
+
 /// What the native backend is opened with.
 #[derive(Debug, Clone)]
 pub struct NativeOptions {
@@ -31,7 +37,7 @@ pub struct NativeOptions {
     pub rustc: PathBuf,
     /// Directory for sources, objects and libraries.
     pub dir: PathBuf,
-    /// Optimisation level of kernels, 1 to 3.
+    /// Optimisation level of kernels, 1 to 3, under which candidates are compared.
     pub opt_level: u8,
     /// Longest time that one compiler call may take.
     pub timeout: Duration,
@@ -44,7 +50,8 @@ pub struct NativeOptions {
 pub struct Native {
     engine: Arc<Engine>,
     generator: String,
-    version: String,
+    /// Levels that a deployment may be built at, first that of the search.
+    options: Vec<Mapping>,
 }
 
 #[derive(Debug)]
@@ -52,7 +59,10 @@ struct Engine {
     isa: Isa,
     renderer: Renderer,
     spaces: Spaces,
-    builder: Builder,
+    toolchain: String,
+    /// By optimisation level: each has its objects in a directory of its own, so that none gets
+    /// into a library of another level.
+    builders: BTreeMap<u8, Builder>,
 }
 
 impl Native {
@@ -67,19 +77,27 @@ impl Native {
         let toolchain = Toolchain::discover(&options.rustc)
             .map_err(|source| toolchain_error(&options.rustc, source))?;
         let generator = generator_version(&renderer);
-        let version = format!("{generator}-{}-O{}", toolchain.version, options.opt_level);
-        let builder = Builder::open(toolchain, &options.dir, options.opt_level, options.timeout)
-            .map_err(build_error)?;
+        let others = OPT_LEVELS.rev().filter(|level| *level != options.opt_level);
+        let levels: Vec<u8> = std::iter::once(options.opt_level).chain(others).collect();
+        let mut builders = BTreeMap::new();
+        for &level in &levels {
+            let builder = Builder::open(toolchain.clone(), &options.dir, level, options.timeout);
+            builders.insert(level, builder.map_err(build_error)?);
+        }
         let engine = Arc::new(Engine {
             isa: options.isa,
             renderer,
             spaces,
-            builder,
+            toolchain: toolchain.version,
+            builders,
         });
+        let levels = levels.into_iter().map(i64::from);
         Ok(Self {
             engine,
             generator,
-            version,
+            options: levels
+                .map(|level| Mapping::default().with(OPT_LEVEL, level))
+                .collect(),
         })
     }
 
@@ -116,13 +134,26 @@ impl Native {
     }
 }
 
+impl Engine {
+    /// Returns what builds under some options.
+    fn builder(&self, options: &Mapping) -> Option<&Builder> {
+        let level = u8::try_from(options.int(OPT_LEVEL)?).ok()?;
+        self.builders.get(&level)
+    }
+}
+
 impl Backend for Native {
     fn name(&self) -> &'static str {
         "native"
     }
 
-    fn version(&self) -> &str {
-        &self.version
+    fn options(&self) -> &[Mapping] {
+        &self.options
+    }
+
+    fn version(&self, options: &Mapping) -> String {
+        let level = options.int(OPT_LEVEL).unwrap_or_default();
+        format!("{}-{}-O{level}", self.generator, self.toolchain())
     }
 
     fn generator(&self) -> &str {
@@ -130,7 +161,7 @@ impl Backend for Native {
     }
 
     fn toolchain(&self) -> &str {
-        &self.engine.builder.toolchain().version
+        &self.engine.toolchain
     }
 
     fn prepare(
@@ -266,22 +297,25 @@ impl Prepared for Model {
     fn build(
         &self,
         candidates: &[Candidate],
+        options: &Mapping,
         jobs: usize,
     ) -> Result<Result<Artifact, Failure>, BackendError> {
         let started = std::time::Instant::now();
+        let Some(builder) = self.engine.builder(options) else {
+            return Ok(Err(Failure {
+                subgraph: None,
+                outcome: Outcome::Unsupported,
+                message: format!("the native backend has no options `{options}`"),
+            }));
+        };
         let program = match self.assemble(candidates) {
             Ok(program) => program,
             Err(failure) => return Ok(Err(failure)),
         };
-        if let Err(failure) = self
-            .engine
-            .builder
-            .compile(&program, jobs)
-            .map_err(build_error)?
-        {
+        if let Err(failure) = builder.compile(&program, jobs).map_err(build_error)? {
             return Ok(Err(failure));
         }
-        let built = self.engine.builder.link(&program).map_err(build_error)?;
+        let built = builder.link(&program).map_err(build_error)?;
         Ok(built.map(|artifact| Artifact {
             compile_ns: started.elapsed().as_nanos() as u64,
             ..artifact
@@ -290,7 +324,7 @@ impl Prepared for Model {
 
     fn discard(&self, artifact: &Artifact) {
         // What cannot be removed now goes with the directory.
-        let _ = self.engine.builder.discard(artifact);
+        let _ = Builder::discard(artifact);
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use metainfer::adapt::{self, Canceller, Error, Request, Summary};
+use metainfer::adapt::{self, Canceller, Error, OpenBackend, Request, Summary};
 use metainfer::backend::native::templates::TEMPLATES;
 use metainfer::backend::native::{Native, NativeOptions};
 use metainfer::backend::{Backend, BackendError};
@@ -25,6 +25,8 @@ pub(crate) enum Fault {
     Hang,
     CompileError,
     SlowDefault,
+    /// All pointwise convolutions are slow.
+    Slow,
 }
 
 impl Fault {
@@ -47,16 +49,16 @@ impl Fault {
             Self::Hang => "loop { core::hint::spin_loop() }",
             Self::CompileError => "compile_error!(\"injected\");",
             // Some 100 µs, which is many times what the whole of a tiny model takes.
-            Self::SlowDefault => {
+            Self::SlowDefault | Self::Slow => {
                 "let mut i = 0; while i < 100_000 { i += 1; core::hint::black_box(i); }"
             }
         };
-        let victims = if self == Self::SlowDefault {
-            "=="
-        } else {
-            "!="
+        let victims = match self {
+            Self::Slow => ">= 1",
+            Self::SlowDefault => "== 4",
+            _ => "!= 4",
         };
-        let fault = format!("{head}{{% if c.U {victims} 4 and c.KH == 1 %}}{fault}{{% endif %}}\n");
+        let fault = format!("{head}{{% if c.U {victims} and c.KH == 1 %}}{fault}{{% endif %}}\n");
         assert_eq!(
             shipped.matches(head).count(),
             1,
@@ -139,11 +141,20 @@ impl Sandbox {
 /// Runs a request with faulty kernels.
 pub(crate) fn run(request: &Request, fault: Fault, log: &Log) -> Result<Summary, Error> {
     let open = |request: &Request, target: &Target| open(request, target, fault);
+    run_with(request, log, &open)
+}
+
+/// Runs a request with a backend.
+pub(crate) fn run_with(
+    request: &Request,
+    log: &dyn Reporter,
+    open: &OpenBackend<'_>,
+) -> Result<Summary, Error> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .unwrap();
-    runtime.block_on(adapt::run_with(request, log, &open))
+    runtime.block_on(adapt::run_with(request, log, open))
 }
 
 /// Opens the native backend with faulty kernels.

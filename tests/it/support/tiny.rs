@@ -62,7 +62,12 @@ pub(crate) fn three_with(middle: Conv, seed: u64) -> Graph {
 
 /// Returns two pointwise convolutions, whose kernels compile quickest.
 pub(crate) fn two() -> Graph {
-    let mut tiny = Tiny::new(1);
+    two_with(1)
+}
+
+/// As [`two`], with weights of a seed.
+pub(crate) fn two_with(seed: u64) -> Graph {
+    let mut tiny = Tiny::new(seed);
     let a = tiny.conv("a", tiny.input(), Conv::new([8, 16], 1).relu());
     let b = tiny.conv("b", a, Conv::new([16, 8], 1));
     tiny.finish(b)

@@ -8,6 +8,7 @@ use metainfer::backend::native::Native;
 use metainfer::backend::native::program::Program;
 use metainfer::backend::{Artifact, Backend, IoSpec, Prepared};
 use metainfer::digest::Digest;
+use metainfer::space::Mapping;
 
 use crate::shell;
 
@@ -26,7 +27,7 @@ impl Cache {
     /// # Errors
     /// If it cannot be made.
     pub(super) fn open(native: &Native) -> Result<Self> {
-        let mut key = native.version().as_bytes().to_vec();
+        let mut key = native.version(&native.default_options()).into_bytes();
         let mut sources: Vec<PathBuf> = fs::read_dir(shell::root().join(LINKING))?
             .map(|entry| Ok(entry?.path()))
             .collect::<Result<_>>()?;
@@ -86,12 +87,16 @@ fn key(code: Digest, inputs: &[IoSpec], outputs: &[IoSpec]) -> Digest {
 ///
 /// # Errors
 /// If it does not compile, or the compiler does not work.
-pub(super) fn build(prepared: &dyn Prepared, n_subgraphs: usize) -> Result<Artifact> {
+pub(super) fn build(
+    prepared: &dyn Prepared,
+    options: &Mapping,
+    n_subgraphs: usize,
+) -> Result<Artifact> {
     let candidates: Vec<_> = (0..n_subgraphs)
         .map(|subgraph| prepared.default_candidate(subgraph))
         .collect();
     prepared
-        .build(&candidates, 1)?
+        .build(&candidates, options, 1)?
         .map_err(|failure| anyhow::anyhow!("{}", failure.message))
 }
 

@@ -250,7 +250,11 @@ impl Bench<'_> {
             return Ok(artifact);
         }
         let prepared = self.native.prepare(&ready.graph, &ready.partition)?;
-        let built = cache::build(&*prepared, ready.partition.subgraphs.len())?;
+        let built = cache::build(
+            &*prepared,
+            &self.native.default_options(),
+            ready.partition.subgraphs.len(),
+        )?;
         self.cache.keep(program, &built)
     }
 }

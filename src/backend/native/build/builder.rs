@@ -74,11 +74,6 @@ impl Builder {
         })
     }
 
-    /// Returns the compiler.
-    pub fn toolchain(&self) -> &Toolchain {
-        &self.toolchain
-    }
-
     /// Compiles the kernels of a program that are not compiled yet, `jobs` calls at a time.
     ///
     /// # Errors
@@ -116,7 +111,10 @@ impl Builder {
     /// The outer error stops everything; the inner one is a linker that refused.
     pub fn link(&self, program: &Program) -> Result<Result<Artifact, Failure>, BuildError> {
         let started = Instant::now();
-        let digest = program.digest();
+        let mut encoder = Encoder::new("metainfer artifact v1");
+        encoder.digest(&program.digest());
+        encoder.u64(self.opt_level.into());
+        let digest = encoder.finish();
         let stem = self.stem(digest);
         let call = CallDir::new(&self.dir, &stem)?;
         let (source, unfinished) = (call.file("program.rs"), call.file("program.so"));
@@ -156,7 +154,7 @@ impl Builder {
     ///
     /// # Errors
     /// [`BuildError::Files`] if they cannot be removed.
-    pub fn discard(&self, artifact: &Artifact) -> Result<(), BuildError> {
+    pub fn discard(artifact: &Artifact) -> Result<(), BuildError> {
         fsx::remove_file(&artifact.library)?;
         fsx::remove_file(&artifact.weights)?;
         Ok(())

@@ -2,6 +2,7 @@
 
 mod deconv;
 mod kernels;
+mod levels;
 mod node;
 mod run;
 
