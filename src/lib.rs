@@ -58,7 +58,8 @@
 //!   without all of them.
 //! - The lockfile changes as a whole or not at all, and only by a measured comparison.
 //! - Unsafe code is where kernels are loaded and run, and where the system is asked to limit them.
-//! - No compiler runs while something is timed, and one process at a time holds the device.
+//! - No compiler runs on the core that something is timed on, and one process at a time holds the
+//!   device.
 
 pub mod adapt;
 pub mod backend;

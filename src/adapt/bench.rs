@@ -7,13 +7,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tokio::task::JoinHandle;
+
 use super::job::Choices;
 use super::{Error, Request};
 use crate::backend::{Artifact, BackendError, Failure, Prepared};
 use crate::digest::Digest;
 use crate::label::Latency;
 use crate::measure::protocol::{Profile, StepCheck, Verified};
-use crate::measure::worker::allowed_cpus;
+use crate::measure::worker::{OffCore, allowed_cpus};
 use crate::measure::{Worker, WorkerError, WorkerSpec};
 
 /// Time that a profile should take.
@@ -79,15 +81,27 @@ impl Trial {
 /// The result of building one deployment.
 pub(super) type Built = Result<Artifact, Failure>;
 
+/// Deployments that are being built.
+pub(super) struct Building {
+    task: JoinHandle<Result<Result<Vec<Built>, BackendError>, Error>>,
+}
+
+impl Building {
+    /// Waits for them.
+    ///
+    /// # Errors
+    /// [`BackendError`] if something other than a candidate is wrong.
+    pub(super) async fn finish(self) -> Result<Result<Vec<Built>, BackendError>, Error> {
+        self.task.await.map_err(|_| Error::Panicked)?
+    }
+}
+
 impl Bench {
     /// Prepares to measure a model; `reference` is its file of reference values.
     pub(super) fn new(request: &Request, prepared: Arc<dyn Prepared>, reference: &Path) -> Self {
-        // The last processor is the device; compilers are kept off it by not running meanwhile.
-        let cpus = allowed_cpus();
-        let cpu = cpus.last().copied().filter(|_| cpus.len() > 1);
         Self {
             spec: WorkerSpec {
-                cpu: request.worker.cpu.or(cpu),
+                cpu: request.worker.cpu.or_else(device_cpu),
                 ..request.worker.clone()
             },
             worker: None,
@@ -99,39 +113,41 @@ impl Bench {
         }
     }
 
-    /// Builds deployments, as many at once as may be.
-    ///
-    /// # Errors
-    /// [`BackendError`] if something other than a candidate is wrong.
-    pub(super) async fn build(
-        &self,
-        deployments: &[Choices],
-    ) -> Result<Result<Vec<Built>, BackendError>, Error> {
-        let parallel = deployments.len().clamp(1, self.jobs);
-        let jobs = self.jobs / parallel;
-        let mut built = Vec::new();
-        for chunk in deployments.chunks(parallel) {
-            let tasks: Vec<_> = chunk
-                .iter()
-                .map(|choices| {
-                    let (prepared, choices) = (Arc::clone(&self.prepared), choices.clone());
+    /// Starts to build deployments, as many at once as may be. What is built beside something that
+    /// is measured keeps off the core of the device.
+    pub(super) fn start(&self, deployments: Vec<Choices>, is_beside: bool) -> Building {
+        let jobs = self.jobs(is_beside);
+        let parallel = deployments.len().clamp(1, jobs);
+        let jobs = (jobs / parallel).max(1);
+        let prepared = Arc::clone(&self.prepared);
+        let device = self.spec.cpu.filter(|_| is_beside);
+        let build = async move {
+            let mut built = Vec::new();
+            for chunk in deployments.chunks(parallel) {
+                let tasks = chunk.iter().map(|choices| {
+                    let (prepared, choices) = (Arc::clone(&prepared), choices.clone());
                     tokio::task::spawn_blocking(move || {
-                        let Choices {
-                            candidates,
-                            options,
-                        } = choices;
-                        prepared.build(&candidates, &options, jobs.max(1))
+                        let _off_core = device.and_then(OffCore::of);
+                        prepared.build(&choices.candidates, &choices.options, jobs)
                     })
-                })
-                .collect();
-            for task in tasks {
-                match task.await.map_err(|_| Error::Panicked)? {
-                    Ok(result) => built.push(result),
-                    Err(error) => return Ok(Err(error)),
+                });
+                for task in tasks.collect::<Vec<_>>() {
+                    match task.await.map_err(|_| Error::Panicked)? {
+                        Ok(result) => built.push(result),
+                        Err(error) => return Ok(Err(error)),
+                    }
                 }
             }
+            Ok(Ok(built))
+        };
+        Building {
+            task: tokio::spawn(build),
         }
-        Ok(Ok(built))
+    }
+
+    /// Returns how many compilers may run at once.
+    pub(super) fn jobs(&self, is_beside: bool) -> usize {
+        self.jobs.saturating_sub(usize::from(is_beside)).max(1)
     }
 
     /// Checks and times an artifact in slot 0. `expected_ns` is about how long a run takes, and
@@ -283,6 +299,13 @@ impl Bench {
         self.glanced = None;
         self.worker = None;
     }
+}
+
+/// Returns the processor that measurements are made on if none is asked for: the last one, if there
+/// are others. Compilers do not run meanwhile, or keep off its core.
+pub(super) fn device_cpu() -> Option<usize> {
+    let cpus = allowed_cpus();
+    cpus.last().copied().filter(|_| cpus.len() > 1)
 }
 
 /// Returns how often something that takes `each_ns` fits into `time`, within bounds.

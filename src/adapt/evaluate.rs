@@ -5,6 +5,7 @@ use super::Error;
 use super::bench::Trial;
 use super::job::Choices;
 use super::ledger;
+use super::pipeline::Underway;
 use super::propose::Proposal;
 use super::search::Search;
 use crate::backend::{Artifact, Failure};
@@ -19,14 +20,15 @@ use crate::store::Batch;
 const MAX_REPAIRS: usize = 8;
 
 impl Search<'_> {
-    /// Evaluates proposals and returns smaller ones for those that crashed with several suspects.
+    /// Measures what was built and returns smaller proposals for those that crashed with several
+    /// suspects.
     pub(super) async fn evaluate(
         &mut self,
-        batch: Vec<Proposal>,
+        built: Vec<(Proposal, Artifact)>,
         purpose: Purpose,
     ) -> Result<Vec<Proposal>, Error> {
         let mut split = Vec::new();
-        for (proposal, artifact) in self.build_repaired(batch).await? {
+        for (proposal, artifact) in built {
             if self.session.evaluated.contains(&artifact.digest) {
                 // Other mappings, the same code: held, or they would be proposed again at once.
                 self.bench.discard(&artifact);
@@ -63,19 +65,16 @@ impl Search<'_> {
         Ok(split)
     }
 
-    /// Builds proposals; candidates that do not build are labelled and replaced.
-    async fn build_repaired(
+    /// Waits for proposals to be built; candidates that do not build are labelled and replaced.
+    pub(super) async fn finish_batch(
         &mut self,
-        batch: Vec<Proposal>,
+        batch: Underway,
     ) -> Result<Vec<(Proposal, Artifact)>, Error> {
-        let mut open = batch;
+        let mut open = batch.proposals;
+        let mut building = batch.building;
         let mut done = Vec::new();
         for _ in 0..MAX_REPAIRS {
-            let deployments: Vec<Choices> = open
-                .iter()
-                .map(|proposal| self.job.choices(proposal.candidates.clone()))
-                .collect();
-            let results = self.build(&deployments).await?;
+            let results = self.built(building).await?;
             let mut broken = Vec::new();
             for (mut proposal, result) in open.into_iter().zip(results) {
                 match result {
@@ -93,6 +92,9 @@ impl Search<'_> {
                 return Ok(done);
             }
             open = broken;
+            let choices = open.iter().map(|p| p.candidates.clone());
+            let choices = choices.map(|candidates| self.job.choices(candidates));
+            building = self.bench.start(choices.collect(), false);
         }
         self.release(open);
         Ok(done)

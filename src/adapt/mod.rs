@@ -9,6 +9,7 @@ mod finals;
 mod job;
 mod ledger;
 mod locked;
+mod pipeline;
 mod propose;
 mod request;
 mod run;
@@ -19,6 +20,7 @@ mod turns;
 pub use cancel::{Cancellation, Canceller};
 pub use error::Error;
 pub use job::open_native;
+pub use pipeline::builds_ahead;
 pub use request::{Request, TRIAL_LIMIT};
 pub use run::{OpenBackend, Summary, run, run_with};
 

@@ -36,6 +36,9 @@ pub struct Request {
     pub search: SearchSettings,
     /// Compilers that may run at once, at least 1.
     pub jobs: usize,
+    /// Build the next evaluations while one is measured, with one compiler less and on other cores
+    /// than the device's; see [`builds_ahead`](super::builds_ahead).
+    pub builds_ahead: bool,
     /// Fail rather than change the lockfile.
     pub is_locked: bool,
     /// Open no network connection.

@@ -1,13 +1,12 @@
 //! The search of one job: propose, build, check, measure, record, until there is no more to find.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::bench::{Bench, Trial};
+use super::bench::{Bench, Building, Built, Trial};
 use super::composer::{self, Composed};
 use super::job::{Choices, Job};
 use super::ledger;
-use super::propose::{LAYOUTS, LayoutPlan, Proposal, propose};
+use super::pipeline::Pipeline;
 use super::session::Session;
 use super::{Error, Request};
 use crate::backend::{Artifact, BackendError};
@@ -100,12 +99,20 @@ impl Search<'_> {
     /// # Errors
     /// What stops the whole run; a failing candidate does not.
     pub(super) async fn screen(&mut self) -> Result<(), Error> {
+        let mut pipeline = Pipeline {
+            round: self.session.budget.n_spent(),
+            ..Pipeline::default()
+        };
+        let ended = self.screen_batches(&mut pipeline).await;
+        self.drain(pipeline).await;
+        ended
+    }
+
+    async fn screen_batches(&mut self, pipeline: &mut Pipeline) -> Result<(), Error> {
         let mut stop = StopRule::new(WORTHWHILE, PATIENCE);
-        let mut queue: VecDeque<Proposal> = VecDeque::new();
         self.session.refit();
         let mut incumbent = self.best_known();
         self.best_ns = incumbent.cost_ns;
-        let mut round = self.session.budget.n_spent();
         let reserve = self.reserve();
         let mut n_empty = 0;
         let mut mark = (self.session.budget.n_spent(), self.best_ns);
@@ -114,30 +121,18 @@ impl Search<'_> {
             && !self.request.cancellation.is_cancelled()
         {
             let room = (self.session.budget.n_left() - reserve) as usize;
-            while queue.len() < self.request.jobs.clamp(1, 8).min(room) {
-                let plan = match round {
-                    // Each layout once, then mostly that of the best.
-                    1..=3 => LayoutPlan::Throughout(LAYOUTS[round as usize % LAYOUTS.len()]),
-                    _ if round % 4 == 3 => {
-                        LayoutPlan::Throughout(LAYOUTS[(round / 4) as usize % LAYOUTS.len()])
-                    }
-                    _ => LayoutPlan::Like(&incumbent.candidates),
-                };
-                let candidates = incumbent.candidates.clone();
-                let model_ns = incumbent.cost_ns.max(1.0);
-                queue.push_back(propose(
-                    self.job,
-                    &mut self.session,
-                    &candidates,
-                    plan,
-                    model_ns,
-                ));
-                round += 1;
+            let batch = match pipeline.ahead.take() {
+                Some(batch) => batch,
+                None => self.start_batch(pipeline, &incumbent, room, false),
+            };
+            let built = self.finish_batch(batch).await?;
+            let room = room.saturating_sub(built.len());
+            if self.request.builds_ahead && room > 0 && !self.request.cancellation.is_cancelled() {
+                pipeline.ahead = Some(self.start_batch(pipeline, &incumbent, room, true));
             }
-            let batch: Vec<Proposal> = queue.drain(..room.min(queue.len())).collect();
             let n_spent = self.session.budget.n_spent();
-            let split = self.evaluate(batch, Purpose::Screening).await?;
-            queue.extend(split);
+            let split = self.evaluate(built, Purpose::Screening).await?;
+            pipeline.queue.extend(split);
             n_empty = match self.session.budget.n_spent() - n_spent {
                 0 => n_empty + 1,
                 _ => 0,
@@ -161,7 +156,6 @@ impl Search<'_> {
                 break;
             }
         }
-        self.release(queue);
         Ok(())
     }
 
@@ -187,11 +181,17 @@ impl Search<'_> {
     ///
     /// # Errors
     /// If something other than a candidate is wrong.
-    pub(super) async fn build(
-        &self,
-        deployments: &[Choices],
-    ) -> Result<Vec<super::bench::Built>, Error> {
-        let built = self.bench.build(deployments).await?;
+    pub(super) async fn build(&self, deployments: &[Choices]) -> Result<Vec<Built>, Error> {
+        self.built(self.bench.start(deployments.to_vec(), false))
+            .await
+    }
+
+    /// Waits for deployments to be built.
+    ///
+    /// # Errors
+    /// If something other than a candidate is wrong.
+    pub(super) async fn built(&self, building: Building) -> Result<Vec<Built>, Error> {
+        let built = building.finish().await?;
         built.map_err(|source: BackendError| Error::Backend {
             model: self.job.model.name.clone(),
             target: self.job.target.name.clone(),

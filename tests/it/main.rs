@@ -1,5 +1,6 @@
 //! Integration tests: one binary, one file for each area.
 
+mod adapt_ahead;
 mod adapt_options;
 mod adapt_refuses;
 mod adapt_repeats;

@@ -56,6 +56,7 @@ impl Setup {
                 seed: 0,
             },
             jobs: 1,
+            builds_ahead: false,
             is_locked: false,
             is_offline: true,
             is_dry_run: false,

@@ -59,6 +59,9 @@ pub(crate) fn run(args: &Args, ctx: &Ctx) -> Result<Outcome, Error> {
         .enable_all()
         .build()
         .map_err(|error| Error::failed(error).context("cannot start the runtime"))?;
+    let jobs = jobs
+        .or_else(|| std::thread::available_parallelism().ok())
+        .map_or(1, NonZeroUsize::get);
     runtime.block_on(async {
         let request = Request {
             workspace_root: project.workspace.root.clone(),
@@ -68,9 +71,8 @@ pub(crate) fn run(args: &Args, ctx: &Ctx) -> Result<Outcome, Error> {
             targets,
             is_everything: *selection == Selection::default() && !ctx.global.selects_packages(),
             search: project.settings.search,
-            jobs: jobs
-                .or_else(|| std::thread::available_parallelism().ok())
-                .map_or(1, NonZeroUsize::get),
+            jobs,
+            builds_ahead: adapt::builds_ahead(jobs),
             is_locked: ctx.global.is_locked(),
             is_offline: ctx.global.is_offline(),
             is_dry_run: *dry_run,

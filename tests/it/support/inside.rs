@@ -122,6 +122,7 @@ impl Sandbox {
                 seed: 0,
             },
             jobs: 2,
+            builds_ahead: false,
             is_locked: false,
             is_offline: true,
             is_dry_run: false,
