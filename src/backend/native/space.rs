@@ -69,17 +69,25 @@ impl Spaces {
                 let [_, ih, iw] = conv.input;
                 fact("ic", ic);
                 fact("oc", oc);
+                fact("oc_group", conv.output[0] / conv.groups);
                 fact("oc_total", conv.output[0].next_multiple_of(8));
                 fact("flat_in", usize::from(is_flat([1, 1, ih, iw])));
                 fact("scaled", usize::from(conv.scale.is_some()));
                 fact("stored", usize::from(conv.stored));
                 let starts_fit = conv.groups == 1 || ic.is_multiple_of(32) || ic == conv.input[0];
                 fact("blocked_ok", usize::from(starts_fit));
+                // Where many channels are mixed, vectors over them win by far.
+                let few = conv.groups > 1 || conv.input[0] <= 64 || conv.output[0] <= 16;
+                // Phases of a transposed convolution do not write whole rows.
+                let is_whole = matches!(operation.kind, Kind::Conv(_));
+                let width_ok = few && is_whole && rows_hold_vectors(isa, conv);
+                fact("width_ok", usize::from(width_ok));
                 window_facts(&mut fact, conv);
                 &self.conv
             }
             Kind::Depthwise(conv) => {
                 fact("c", conv.output[0]);
+                fact("width_ok", usize::from(rows_hold_vectors(isa, conv)));
                 window_facts(&mut fact, conv);
                 &self.depthwise
             }
@@ -125,6 +133,12 @@ fn window_facts(fact: &mut impl FnMut(&str, usize), conv: &Conv) {
     fact("padded", usize::from(conv.margins() != [0; 4]));
 }
 
+/// Returns whether rows of results hold vectors of the two widest tables.
+fn rows_hold_vectors(isa: Isa, conv: &Conv) -> bool {
+    let narrower = isa::tables(isa).iter().take(2).map(|table| table.lanes);
+    narrower.min().is_some_and(|lanes| conv.output[2] >= lanes)
+}
+
 /// Returns the input and output channels of a group after groups are merged to fill a vector.
 fn merged_channels(conv: &Conv, lanes: usize) -> [usize; 2] {
     let (ic, oc) = (conv.input[0] / conv.groups, conv.output[0] / conv.groups);
@@ -138,8 +152,9 @@ fn merged_channels(conv: &Conv, lanes: usize) -> [usize; 2] {
 /// measuring. One layout throughout, tiles that fill the registers.
 pub fn default_mapping(isa: Isa, operation: &Operation) -> Mapping {
     match &operation.kind {
+        Kind::Conv(conv) if prefers_width(isa, conv) => default_width(isa, conv),
         Kind::Conv(_) | Kind::Deconv(_) => main_conv(operation)
-            .map(|conv| default_conv(isa, conv))
+            .map(|conv| default_channels(isa, conv))
             .unwrap_or_default(),
         Kind::Depthwise(conv) => default_depthwise(isa, conv),
         Kind::Dense(dense) => default_dense(isa, dense),
@@ -163,7 +178,58 @@ fn default_layout(isa: Isa, flat: bool) -> &'static str {
     }
 }
 
-fn default_conv(isa: Isa, conv: &Conv) -> Mapping {
+/// Returns whether vectors along the width are plainly better: those over output channels would
+/// be half zeros or more, and there is enough to do for conversions before and behind to pay.
+fn prefers_width(isa: Isa, conv: &Conv) -> bool {
+    let per_vector = if conv.stride == [1, 1] { 2 } else { 4 };
+    let lanes = isa::widest(isa).lanes;
+    let is_small = conv.output[0] / conv.groups * per_vector <= lanes;
+    is_small && conv.kernel != [1, 1] && conv.output[2] >= lanes.min(8)
+}
+
+fn default_width(isa: Isa, conv: &Conv) -> Mapping {
+    let [oc, oh, ow] = conv.output;
+    let columns = |lanes: usize| ow.div_ceil(lanes) * lanes;
+    let fitting = isa::tables(isa).iter().filter(|table| table.lanes <= ow);
+    // The widest vectors, unless narrower ones waste a quarter less.
+    let table = fitting
+        .take(2)
+        .copied()
+        .reduce(|wide, narrow| {
+            if columns(narrow.lanes) * 5 < columns(wide.lanes) * 4 {
+                narrow
+            } else {
+                wide
+            }
+        })
+        .unwrap_or(isa::widest(isa));
+    let vectors = ow.div_ceil(table.lanes);
+    let accumulators = if table.registers > 16 { 16 } else { 8 };
+    let r = [4, 3, 2]
+        .into_iter()
+        .find(|r| (oc / conv.groups).is_multiple_of(*r))
+        .unwrap_or(1);
+    // One channel alone reuses input rows; more of them reuse each input vector.
+    let rows = if r > 1 { 1 } else { oh.min(4) };
+    let tw = vectors.min(accumulators / (r * rows));
+    let th = rows.max((accumulators / (r * tw)).min(4)).min(oh);
+    Mapping::default()
+        .with("vector", "width")
+        .with("layout_in", "nchw")
+        .with("layout_out", "nchw")
+        .with("lanes", table.lanes as i64)
+        .with("oc_vectors", r as i64)
+        .with("tile_w", tw as i64)
+        .with("tile_h", th as i64)
+        .with("ic_block", 0i64)
+        .with("unroll", 1i64)
+        .with("order", "oc")
+        .with("taps", if r > 1 { "kw" } else { "all" })
+        .with("padding", "border")
+        .with("scale", "weights")
+}
+
+fn default_channels(isa: Isa, conv: &Conv) -> Mapping {
     let table = isa::widest(isa);
     let [ic, oc] = merged_channels(conv, table.lanes);
     let [_, oh, ow] = conv.output;
@@ -202,6 +268,7 @@ fn default_conv(isa: Isa, conv: &Conv) -> Mapping {
     let activations = conv.input.iter().product::<usize>() * 3 / 2;
     let in_weights = conv.scale.is_none() || weights < activations;
     Mapping::default()
+        .with("vector", "channels")
         .with("layout_in", layout_in)
         .with("layout_out", default_layout(isa, oh * ow == 1))
         .with("lanes", table.lanes as i64)
@@ -230,6 +297,7 @@ fn default_depthwise(isa: Isa, conv: &Conv) -> Mapping {
     let score = |tw: usize| (tw.min(8) as f64) * ow as f64 / (tw * ow.div_ceil(tw)) as f64;
     let tw = (1..=ow.min(14).min(room)).max_by(|a, b| score(*a).total_cmp(&score(*b)));
     Mapping::default()
+        .with("vector", "channels")
         .with("layout_in", default_layout(isa, false))
         .with("layout_out", default_layout(isa, oh * ow == 1))
         .with("lanes", table.lanes as i64)

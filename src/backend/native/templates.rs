@@ -11,6 +11,7 @@ macro_rules! shipped {
 pub const TEMPLATES: &[(&str, &str)] = shipped![
     "concat.rs.j2",
     "conv.rs.j2",
+    "conv_width.rs.j2",
     "dense.rs.j2",
     "depthwise.rs.j2",
     "epilogue.j2",

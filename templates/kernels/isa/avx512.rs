@@ -18,3 +18,5 @@ macro_rules! round { ($x:expr) => { _mm512_roundscale_ps::<8>($x) } }
 macro_rules! pow2 { ($n:expr) => { _mm512_scalef_ps(_mm512_set1_ps(1.0), $n) } }
 // Range with "smaller magnitude, sign of the first" clamps to ±3 in one instruction.
 macro_rules! hardswish { ($x:expr) => { mul!($x, fma!(_mm512_range_ps::<2>($x, splat!(3.0)), splat!(0.16666667), splat!(0.5))) } }
+// Even lanes of the first, then odd lanes of the second.
+macro_rules! deinterleave { ($a:expr, $b:expr) => { _mm512_permutex2var_ps($a, _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31), $b) } }

@@ -17,3 +17,5 @@ macro_rules! sqrt { ($x:expr) => { vsqrtq_f32($x) } }
 macro_rules! round { ($x:expr) => { vrndnq_f32($x) } }
 macro_rules! pow2 { ($n:expr) => { vreinterpretq_f32_s32(vshlq_n_s32::<23>(vaddq_s32(vcvtnq_s32_f32($n), vdupq_n_s32(127)))) } }
 macro_rules! hardswish { ($x:expr) => { mul!($x, min!(max!(fma!($x, splat!(0.16666667), splat!(0.5)), zero!()), splat!(1.0))) } }
+// Even lanes of the first, then odd lanes of the second.
+macro_rules! deinterleave { ($a:expr, $b:expr) => {{ let (a, b) = ($a, $b); vcombine_f32(vget_low_f32(vuzp1q_f32(a, a)), vget_low_f32(vuzp2q_f32(b, b))) }} }

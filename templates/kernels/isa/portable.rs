@@ -26,3 +26,5 @@ macro_rules! sqrt { ($x:expr) => {{ let x = $x; lanes(|i| unsafe { sqrtf(x.0[i])
 macro_rules! round { ($x:expr) => {{ let x = $x; lanes(|i| nearest(x.0[i])) }} }
 macro_rules! pow2 { ($n:expr) => {{ let n = $n; lanes(|i| two_to(n.0[i])) }} }
 macro_rules! hardswish { ($x:expr) => {{ let x = $x; mul!(x, min!(max!(fma!(x, splat!(0.16666667), splat!(0.5)), zero!()), splat!(1.0))) }} }
+// Even lanes of the first, then odd lanes of the second.
+macro_rules! deinterleave { ($a:expr, $b:expr) => {{ let (a, b) = ($a, $b); V([a.0[0], a.0[2], b.0[1], b.0[3]]) }} }

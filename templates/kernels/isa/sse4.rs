@@ -17,3 +17,5 @@ macro_rules! sqrt { ($x:expr) => { _mm_sqrt_ps($x) } }
 macro_rules! round { ($x:expr) => { _mm_round_ps::<8>($x) } }
 macro_rules! pow2 { ($n:expr) => { _mm_castsi128_ps(_mm_slli_epi32::<23>(_mm_add_epi32(_mm_cvtps_epi32($n), _mm_set1_epi32(127)))) } }
 macro_rules! hardswish { ($x:expr) => { mul!($x, min!(max!(fma!($x, splat!(0.16666667), splat!(0.5)), zero!()), splat!(1.0))) } }
+// Even lanes of the first, then odd lanes of the second.
+macro_rules! deinterleave { ($a:expr, $b:expr) => { _mm_shuffle_ps::<0b11_01_10_00>($a, $b) } }

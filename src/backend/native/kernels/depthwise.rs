@@ -11,13 +11,13 @@ use crate::backend::native::spec::{Conv, literal};
 use crate::space::Mapping;
 
 /// An input row of a tile and the outputs it feeds.
-#[derive(Serialize)]
-struct InputRow {
+#[derive(Debug, Serialize)]
+pub(super) struct InputRow {
     iy: usize,
     uses: Vec<RowUse>,
 }
 
-#[derive(Serialize, Clone, Copy)]
+#[derive(Debug, Serialize, Clone, Copy)]
 struct RowUse {
     y: usize,
     kh: usize,
@@ -144,7 +144,8 @@ pub fn depthwise(
     Kernel::render(ctx, "depthwise.rs.j2", table, values, slots, &weights)
 }
 
-fn input_rows(conv: &Conv, th: usize) -> Vec<InputRow> {
+/// Returns the input rows that `th` output rows read.
+pub(super) fn input_rows(conv: &Conv, th: usize) -> Vec<InputRow> {
     let (stride, dilation, kernel) = (conv.stride[0], conv.dilation[0], conv.kernel[0]);
     let n_rows = (th - 1) * stride + (kernel - 1) * dilation + 1;
     (0..n_rows)

@@ -3,6 +3,7 @@
 
 mod concat;
 mod conv;
+mod conv_width;
 mod deconv;
 mod dense;
 mod depthwise;
@@ -17,6 +18,7 @@ mod tiling;
 
 pub use concat::concat;
 pub use conv::{ConvGeometry, conv, conv_margins};
+pub use conv_width::conv_width;
 pub use deconv::{deconv, deconv_margins};
 pub use dense::dense;
 pub use depthwise::depthwise;

@@ -195,7 +195,9 @@ fn render(
                 residual: bound.residual.map(|id| buffers.geometry(id)),
                 x_is_exclusive: bound.x_is_exclusive,
             };
-            if matches!(operation.kind, Kind::Conv(_)) {
+            if mapping.word("vector") == Some("width") {
+                kernels::conv_width(ctx, conv, mapping, &places)
+            } else if matches!(operation.kind, Kind::Conv(_)) {
                 kernels::conv(ctx, conv, mapping, &places)
             } else {
                 kernels::depthwise(ctx, conv, mapping, &places)

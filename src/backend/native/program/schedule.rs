@@ -258,7 +258,12 @@ impl Scheduler<'_> {
         bound.x = Some(x);
         if let Some(residual) = conv.residual {
             let lanes = mapping.int("lanes").unwrap_or(1).max(1) as usize;
-            bound.residual = Some(self.want(residual, Want::Vectors(lanes, layout_out))?);
+            let want = if mapping.word("vector") == Some("width") {
+                Want::Layout(layout_out, Border::default())
+            } else {
+                Want::Vectors(lanes, layout_out)
+            };
+            bound.residual = Some(self.want(residual, want)?);
         }
         bound.scale = conv.scale.map(|value| self.flat(value)).transpose()?;
         bound.x_is_exclusive = self.readers.get(&operation.x) == Some(&1)

@@ -22,17 +22,17 @@ use crate::graph::{DType, Graph, Shape, Value, ValueId};
 use crate::space::{Candidate, Mapping};
 
 /// A graph of independent operations, each with inputs and an output of its own.
-struct Bench {
+pub(super) struct Bench {
     graph: Graph,
     operations: Vec<Operation>,
     candidates: Vec<Candidate>,
-    expected: Vec<(ValueId, Vec<f32>)>,
+    pub(super) expected: Vec<(ValueId, Vec<f32>)>,
     data: BTreeMap<ValueId, Vec<f32>>,
     rng: ChaCha8Rng,
 }
 
 impl Bench {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             graph: Graph {
                 name: "bench".to_owned(),
@@ -66,7 +66,7 @@ impl Bench {
         id
     }
 
-    fn input(&mut self, shape: impl Into<Shape>) -> ValueId {
+    pub(super) fn input(&mut self, shape: impl Into<Shape>) -> ValueId {
         let id = self.value(shape);
         let n = self.graph.value(id).shape.len();
         let data = self.numbers(n);
@@ -80,7 +80,7 @@ impl Bench {
         self.expected.push((id, expected));
     }
 
-    fn push(&mut self, kind: Kind, x: ValueId, y: ValueId, mapping: Mapping) {
+    pub(super) fn push(&mut self, kind: Kind, x: ValueId, y: ValueId, mapping: Mapping) {
         let subgraph = self.candidates.len();
         self.candidates.push(Candidate {
             mapping,
@@ -96,12 +96,25 @@ impl Bench {
     }
 
     /// Adds a convolution with random weights, and what it must give.
-    fn conv(&mut self, mut conv: Conv, mapping: &Mapping) {
+    pub(super) fn conv(&mut self, conv: Conv, mapping: &Mapping) {
         let [ic, ih, iw] = conv.input;
-        let [oc, oh, ow] = conv.output;
-        conv.weights = self.numbers(oc * ic / conv.groups * conv.kernel[0] * conv.kernel[1]);
-        conv.bias = self.numbers(oc);
+        let conv = self.weighted(conv);
         let x = self.input([conv.n, ic, ih, iw]);
+        self.conv_of(x, conv, mapping);
+    }
+
+    /// Gives a convolution random weights.
+    pub(super) fn weighted(&mut self, mut conv: Conv) -> Conv {
+        let per_group = conv.input[0] / conv.groups;
+        let n = conv.output[0] * per_group * conv.kernel[0] * conv.kernel[1];
+        (conv.weights, conv.bias) = (self.numbers(n), self.numbers(conv.output[0]));
+        conv
+    }
+
+    /// Adds a convolution of a value that is there, and returns its results.
+    pub(super) fn conv_of(&mut self, x: ValueId, mut conv: Conv, mapping: &Mapping) -> ValueId {
+        let ic = conv.input[0];
+        let [oc, oh, ow] = conv.output;
         let y = self.value([conv.n, oc, oh, ow]);
         conv.residual = conv.residual.map(|_| self.input([conv.n, oc, oh, ow]));
         conv.scale = conv.scale.map(|_| self.input([conv.n, ic, 1, 1]));
@@ -116,6 +129,7 @@ impl Bench {
             self.output(pooled, means);
         }
         if conv.stored {
+            self.data.insert(y, results.clone());
             self.output(y, results);
         }
         let kind = if conv.is_depthwise() && conv.scale.is_none() {
@@ -124,14 +138,15 @@ impl Bench {
             Kind::Conv(conv)
         };
         self.push(kind, x, y, mapping.clone());
+        y
     }
 
-    fn inputs(&self) -> Vec<Vec<u8>> {
+    pub(super) fn inputs(&self) -> Vec<Vec<u8>> {
         let inputs = self.graph.inputs.iter();
         inputs.map(|id| le_bytes(&self.data[id])).collect()
     }
 
-    fn assemble(&self, isa: Isa) -> Result<Program, AssembleError> {
+    pub(super) fn assemble(&self, isa: Isa) -> Result<Program, AssembleError> {
         let renderer = Renderer::new(&BTreeMap::new()).unwrap();
         let ctx = KernelCtx {
             renderer: &renderer,
@@ -147,7 +162,7 @@ impl Bench {
 
     /// Builds and runs the program twice, and compares every output both times: the second run
     /// finds the arena as the first left it.
-    fn check(&self, isa: Isa) {
+    pub(super) fn check(&self, isa: Isa) {
         let program = self.assemble(isa).unwrap();
         let runs = run::build_and_run_twice(&program, &self.inputs());
         for outputs in runs {
@@ -166,14 +181,14 @@ fn le_bytes(numbers: &[f32]) -> Vec<u8> {
     numbers.iter().flat_map(|v| v.to_le_bytes()).collect()
 }
 
-fn f32s(bytes: &[u8]) -> Vec<f32> {
+pub(super) fn f32s(bytes: &[u8]) -> Vec<f32> {
     let numbers = bytes.chunks_exact(4);
     numbers
         .map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]))
         .collect()
 }
 
-fn distance(actual: &[f32], expected: &[f32]) -> f64 {
+pub(super) fn distance(actual: &[f32], expected: &[f32]) -> f64 {
     let square = |v: f32| f64::from(v) * f64::from(v);
     let difference: f64 = actual
         .iter()
@@ -273,7 +288,7 @@ fn apply(step: &Epilogue, v: f32, residual: Option<f32>) -> f32 {
     }
 }
 
-fn base(input: [usize; 3], oc: usize, kernel: usize, stride: usize, pad: usize) -> Conv {
+pub(super) fn base(input: [usize; 3], oc: usize, kernel: usize, stride: usize, pad: usize) -> Conv {
     let out = |n: usize| (n + 2 * pad - kernel) / stride + 1;
     Conv {
         n: 1,
@@ -295,7 +310,7 @@ fn base(input: [usize; 3], oc: usize, kernel: usize, stride: usize, pad: usize) 
 }
 
 /// Placeholder for "has one"; [`Bench::conv`] makes the value.
-const SOME: Option<ValueId> = Some(ValueId(0));
+pub(super) const SOME: Option<ValueId> = Some(ValueId(0));
 
 fn cases() -> Vec<Conv> {
     let same = |c: Conv| c;
@@ -391,7 +406,7 @@ fn random_mapping(rng: &mut ChaCha8Rng, isa: Isa) -> Mapping {
         .with("hold", pick(rng, &["weights", "inputs"]))
 }
 
-fn isas() -> Vec<Isa> {
+pub(super) fn isas() -> Vec<Isa> {
     let host = crate::device::probe::host().isa;
     [Isa::Portable, Isa::X86V2, Isa::X86V3, Isa::X86V4, Isa::Neon]
         .into_iter()

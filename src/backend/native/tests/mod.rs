@@ -5,6 +5,7 @@ mod kernels;
 mod levels;
 mod node;
 mod run;
+mod width;
 
 mod loops_copy;
 mod loops_crop;

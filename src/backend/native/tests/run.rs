@@ -89,6 +89,58 @@ pub(super) fn run_twice(
     })
 }
 
+/// Runs what was built of a program once, in buffers that begin or end at pages nobody may touch: a
+/// read or write outside of them ends the process.
+pub(super) fn run_fenced(
+    program: &Program,
+    artifact: &Artifact,
+    inputs: &[Vec<u8>],
+    at_end: bool,
+) -> Vec<Vec<u8>> {
+    let fence = |bytes: &[u8]| fenced(bytes, at_end);
+    let inputs: Vec<*const u8> = inputs.iter().map(|b| fence(b).cast_const()).collect();
+    let n_bytes = program.outputs.iter();
+    let n_bytes = n_bytes.map(|io| io.shape.len() * io.dtype.bytes());
+    let outputs: Vec<(*mut u8, usize)> = n_bytes.map(|n| (fence(&vec![0x5a; n]), n)).collect();
+    let pointers: Vec<*mut u8> = outputs.iter().map(|output| output.0).collect();
+    let (arena, weights) = (
+        fence(&vec![0; program.arena_bytes]),
+        fence(&program.weights),
+    );
+    let n_steps = program.steps.len();
+    // SAFETY: the library was built from `program`; all buffers have the sizes it states.
+    unsafe {
+        let library = libloading::Library::new(&artifact.library).unwrap();
+        let steps = library.get::<Steps>(b"metainfer_steps").unwrap();
+        let (inputs, pointers) = (inputs.as_ptr(), pointers.as_ptr());
+        let times = std::ptr::null_mut();
+        steps(inputs, pointers, arena, weights, 0, n_steps, times);
+        let read = |&(pointer, n): &(*mut u8, usize)| std::slice::from_raw_parts(pointer, n);
+        outputs.iter().map(|output| read(output).to_vec()).collect()
+    }
+}
+
+/// Copies bytes to memory of their own between two pages that nobody may touch, right behind the
+/// first or right before the second. It is never given back.
+fn fenced(bytes: &[u8], at_end: bool) -> *mut u8 {
+    const PAGE: usize = 1 << 16;
+    let inner = bytes.len().next_multiple_of(PAGE).max(PAGE);
+    // SAFETY: the mapping is new, and all that is written lies between its first and last page.
+    unsafe {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        let (anywhere, none) = (std::ptr::null_mut(), libc::PROT_NONE);
+        let whole = libc::mmap(anywhere, inner + 2 * PAGE, none, flags, -1, 0);
+        assert_ne!(whole, libc::MAP_FAILED);
+        let start = whole.byte_add(PAGE);
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        assert_eq!(libc::mprotect(start, inner, access), 0);
+        let skipped = if at_end { inner - bytes.len() } else { 0 };
+        let copy = start.byte_add(skipped).cast::<u8>();
+        copy.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+        copy
+    }
+}
+
 fn lines(bytes: &[u8]) -> Vec<Line> {
     let chunks = bytes.chunks(64).map(|chunk| {
         let mut line = Line([0; 64]);
