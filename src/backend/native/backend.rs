@@ -288,7 +288,7 @@ impl Prepared for Model {
             | Kind::Resample(_)
             | Kind::Pool(_)
             | Kind::Map(_)
-            | Kind::Softmax(_)
+            | Kind::MatMul(_)
             | Kind::Loops(_)
             | Kind::Alias => None,
         }

@@ -100,7 +100,7 @@ impl Spaces {
             | Kind::Resample(_)
             | Kind::Pool(_)
             | Kind::Map(_)
-            | Kind::Softmax(_)
+            | Kind::MatMul(_)
             | Kind::Loops(_)
             | Kind::Alias => {
                 return Ok(None);
@@ -162,7 +162,7 @@ pub fn default_mapping(isa: Isa, operation: &Operation) -> Mapping {
         | Kind::Resample(_)
         | Kind::Pool(_)
         | Kind::Map(_)
-        | Kind::Softmax(_)
+        | Kind::MatMul(_)
         | Kind::Loops(_)
         | Kind::Alias => Mapping::default(),
     }

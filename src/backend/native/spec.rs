@@ -140,17 +140,6 @@ pub struct Concat {
     pub inputs: Vec<ValueId>,
 }
 
-/// Softmax over one axis of a row-major value.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Softmax {
-    /// Product of the extents before the axis.
-    pub outer: usize,
-    /// Extent of the axis.
-    pub axis: usize,
-    /// Product of the extents after the axis.
-    pub inner: usize,
-}
-
 /// An operator as plain loops over dense row-major values of any type.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Loops {
@@ -164,6 +153,44 @@ pub struct Loops {
     pub outputs: Vec<ValueId>,
     /// Bytes of memory that it needs while it runs.
     pub room: usize,
+}
+
+/// A product of matrices of f32 over any number of batches:
+/// `epilogue(alpha · lhs · rhs + beta · addend)`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MatMul {
+    /// Rows, inner extent and columns.
+    pub extents: [usize; 3],
+    /// Extents of the loops over matrices.
+    pub batch: Vec<usize>,
+    /// Rows by the inner extent.
+    pub lhs: Matrix,
+    /// The inner extent by columns.
+    pub rhs: Matrix,
+    /// The result; its columns lie next to each other.
+    pub result: Matrix,
+    /// What is added, broadcast to the result, and its factor.
+    pub addend: Option<(Matrix, f32)>,
+    /// The factor of the product.
+    pub alpha: f32,
+    /// What is applied to each result.
+    pub epilogue: Vec<Epilogue>,
+    /// The left and the right operand, then the addend, then the value that an epilogue reads, as
+    /// far as there are any.
+    pub operands: Vec<Source>,
+    /// The value of the result.
+    pub output: ValueId,
+}
+
+/// Where the elements of matrices lie: distances in elements.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Matrix {
+    /// From one row to the next.
+    pub row: usize,
+    /// From one column to the next.
+    pub column: usize,
+    /// From one matrix to the next, along each loop over them.
+    pub batch: Vec<usize>,
 }
 
 /// Something that plain loops read.
@@ -224,8 +251,8 @@ pub enum Kind {
     Pool(Pool),
     /// Elementwise operators.
     Map(Map),
-    /// Softmax.
-    Softmax(Softmax),
+    /// A product of matrices.
+    MatMul(MatMul),
     /// Any other operator.
     Loops(Loops),
     /// The same numbers in the same order under another shape.

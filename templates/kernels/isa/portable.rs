@@ -21,8 +21,9 @@ macro_rules! div { ($a:expr, $b:expr) => {{ let (a, b) = ($a, $b); lanes(|i| a.0
 macro_rules! max { ($a:expr, $b:expr) => {{ let (a, b) = ($a, $b); lanes(|i| if a.0[i] > b.0[i] { a.0[i] } else { b.0[i] }) }} }
 macro_rules! min { ($a:expr, $b:expr) => {{ let (a, b) = ($a, $b); lanes(|i| if a.0[i] < b.0[i] { a.0[i] } else { b.0[i] }) }} }
 macro_rules! fma { ($a:expr, $b:expr, $c:expr) => {{ let (a, b, c) = ($a, $b, $c); lanes(|i| a.0[i] * b.0[i] + c.0[i]) }} }
-extern "C" { fn sqrtf(x: f32) -> f32; }
-macro_rules! sqrt { ($x:expr) => {{ let x = $x; lanes(|i| unsafe { sqrtf(x.0[i]) }) }} }
+// A module of its own, as plain loops declare the same function.
+mod root { extern "C" { pub fn sqrtf(x: f32) -> f32; } }
+macro_rules! sqrt { ($x:expr) => {{ let x = $x; lanes(|i| unsafe { root::sqrtf(x.0[i]) }) }} }
 macro_rules! round { ($x:expr) => {{ let x = $x; lanes(|i| nearest(x.0[i])) }} }
 macro_rules! pow2 { ($n:expr) => {{ let n = $n; lanes(|i| two_to(n.0[i])) }} }
 macro_rules! hardswish { ($x:expr) => {{ let x = $x; mul!(x, min!(max!(fma!(x, splat!(0.16666667), splat!(0.5)), zero!()), splat!(1.0))) }} }

@@ -15,10 +15,28 @@ const ALIGN: usize = 64;
 /// # Errors
 /// [`KernelError::Render`] if the template fails.
 pub fn loops(ctx: KernelCtx<'_>, loops: &Loops) -> Result<Kernel, KernelError> {
-    let mut slots = Vec::new();
+    let (mut slots, weights) = bind_sources(&loops.inputs);
+    slots.extend((0..loops.outputs.len()).map(Slot::Result));
+    if loops.room > 0 {
+        slots.push(Slot::Room(loops.room));
+    }
+    let values = context! {
+        parameters => signature(loops.inputs.len(), loops.outputs.len(), loops.room),
+        ..Value::from(Serde(&loops.facts))
+    };
+    let table = isa::widest(ctx.isa);
+    let mut kernel = Kernel::render(ctx, loops.template, table, values, slots, &[])?;
+    kernel.weights = weights;
+    Ok(kernel)
+}
+
+/// Returns the slots of operands, and the constants among them, packed.
+pub(super) fn bind_sources(sources: &[Source]) -> (Vec<Slot>, Vec<u8>) {
     let mut weights = Vec::new();
-    for (idx, source) in loops.inputs.iter().enumerate() {
-        slots.push(match source {
+    let slots = sources
+        .iter()
+        .enumerate()
+        .map(|(idx, source)| match source {
             Source::Value(_) => Slot::Source(idx),
             Source::Constant(tensor) => {
                 let at = weights.len();
@@ -27,27 +45,20 @@ pub fn loops(ctx: KernelCtx<'_>, loops: &Loops) -> Result<Kernel, KernelError> {
                 Slot::Bytes(at)
             }
         });
-    }
-    slots.extend((0..loops.outputs.len()).map(Slot::Result));
-    if loops.room > 0 {
-        slots.push(Slot::Room(loops.room));
-    }
+    (slots.collect(), weights)
+}
+
+/// Returns the parameters of a kernel: inputs `x0`, `x1`, …, outputs `y0`, …, and room.
+pub(super) fn signature(n_inputs: usize, n_outputs: usize, room: usize) -> String {
     let parameters = |n: usize, letter: char, kind: &str| {
         (0..n)
             .map(|idx| format!("{letter}{idx}: *{kind} u8"))
             .collect::<Vec<_>>()
     };
-    let mut signature = parameters(loops.inputs.len(), 'x', "const");
-    signature.extend(parameters(loops.outputs.len(), 'y', "mut"));
-    if loops.room > 0 {
+    let mut signature = parameters(n_inputs, 'x', "const");
+    signature.extend(parameters(n_outputs, 'y', "mut"));
+    if room > 0 {
         signature.push("room: *mut u8".to_owned());
     }
-    let values = context! {
-        parameters => signature.join(", "),
-        ..Value::from(Serde(&loops.facts))
-    };
-    let table = isa::widest(ctx.isa);
-    let mut kernel = Kernel::render(ctx, loops.template, table, values, slots, &[])?;
-    kernel.weights = weights;
-    Ok(kernel)
+    signature.join(", ")
 }

@@ -2,7 +2,7 @@
 
 use super::subgraph::{Lowering, NotCovered};
 use crate::backend::native::layout::{dims4, is_flat};
-use crate::backend::native::spec::{Conv, Dense, Kind, Operation, Pool, Softmax};
+use crate::backend::native::spec::{Conv, Dense, Kind, Operation, Pool};
 use crate::graph::{DType, Node, ValueId};
 
 type Lowered = Result<Vec<Operation>, NotCovered>;
@@ -123,7 +123,10 @@ fn pads(
     }
 }
 
-/// Lowers `Gemm` and `MatMul` with constant weights.
+/// Rows up to which every weight is read anew for each row.
+const FEW_ROWS: usize = 4;
+
+/// Lowers `Gemm` and `MatMul` with constant weights and few rows.
 pub(super) fn fully_connected(ctx: &Lowering<'_>, node: &Node) -> Lowered {
     let x = ctx.activation(node, 0)?;
     let result = ctx.output(node)?;
@@ -137,6 +140,9 @@ pub(super) fn fully_connected(ctx: &Lowering<'_>, node: &Node) -> Lowered {
     let (&[n, k], &[_, m]) = (shape.dims(), output_shape.dims()) else {
         return Err(ctx.not_covered(node, format!("input of shape {shape}")));
     };
+    if n > FEW_ROWS {
+        return Err(ctx.not_covered(node, "more rows than weights pay for"));
+    }
     let given = ctx.weights(node, 1)?;
     let scale = if gemm { node.float("alpha", 1.0) } else { 1.0 };
     let transposed = gemm && node.int("transB", 0) != 0;
@@ -253,43 +259,6 @@ pub(super) fn pooling(ctx: &Lowering<'_>, node: &Node) -> Lowered {
     Ok(std::iter::once(main)
         .chain(ctx.views(&fused.views))
         .collect())
-}
-
-/// Lowers `Softmax`: over one axis since opset 13, over all from the axis on before.
-pub(super) fn softmax(ctx: &Lowering<'_>, node: &Node) -> Lowered {
-    let x = ctx.activation(node, 0)?;
-    let y = ctx.output(node)?;
-    require_f32(ctx, node, &[x, y])?;
-    if !ctx.subgraph.epilogue.is_empty() {
-        return Err(ctx.not_covered(node, "operators fused after it"));
-    }
-    let dims = ctx.graph.value(x).shape.dims();
-    let flattens = ctx.graph.opset < 13;
-    let axis = node.int("axis", if flattens { 1 } else { -1 });
-    let axis = if axis < 0 {
-        axis + dims.len() as i64
-    } else {
-        axis
-    } as usize;
-    let (before, rest) = dims.split_at(axis.min(dims.len()));
-    let softmax = match rest {
-        [axis, after @ ..] if !flattens => Softmax {
-            outer: before.iter().product(),
-            axis: *axis,
-            inner: after.iter().product(),
-        },
-        _ => Softmax {
-            outer: before.iter().product(),
-            axis: rest.iter().product(),
-            inner: 1,
-        },
-    };
-    Ok(vec![ctx.operation(
-        "softmax".to_owned(),
-        Kind::Softmax(softmax),
-        x,
-        y,
-    )])
 }
 
 /// Lowers operators that only change the shape.

@@ -57,11 +57,12 @@ pub fn lower_subgraph(
         "ConvTranspose" => deconv::deconvolution(&ctx, anchor),
         "Concat" => join::concat(&ctx, anchor),
         "Resize" | "Upsample" => resample::nearest(&ctx, anchor),
-        "Gemm" | "MatMul" => layers::fully_connected(&ctx, anchor),
+        "Gemm" | "MatMul" => {
+            layers::fully_connected(&ctx, anchor).or_else(|_| loops::product(&ctx, anchor))
+        }
         "MaxPool" | "AveragePool" | "GlobalAveragePool" | "GlobalMaxPool" => {
             layers::pooling(&ctx, anchor)
         }
-        "Softmax" => layers::softmax(&ctx, anchor),
         op if epilogue::is_view(op) => layers::alias(&ctx, anchor),
         _ => elementwise::chain(&ctx),
     };

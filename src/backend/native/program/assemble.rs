@@ -211,6 +211,7 @@ fn render(
             kernels::concat(ctx, &inputs, &y)
         }
         Kind::Dense(dense) => kernels::dense(ctx, dense, mapping),
+        Kind::MatMul(matmul) => kernels::matmul(ctx, matmul),
         Kind::Pool(pool) => kernels::pool(ctx, pool, &x, &y),
         Kind::Map(map) => {
             let others = bound
@@ -224,16 +225,6 @@ fn render(
                 }
             }
             kernels::map(ctx, map, &x, &y, &others)
-        }
-        Kind::Softmax(softmax) => {
-            let row = |geometry: &Geometry| {
-                if geometry.layout == crate::backend::native::layout::Layout::Flat {
-                    geometry.batch
-                } else {
-                    softmax.axis * softmax.inner
-                }
-            };
-            kernels::softmax(ctx, softmax, row(&x), row(&y))
         }
         Kind::Loops(loops) => kernels::loops(ctx, loops),
         Kind::Alias => Err(KernelError::Unsupported(

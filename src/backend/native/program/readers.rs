@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::backend::native::spec::{Kind, Operand, Operation, Source};
+use crate::backend::native::spec::{Kind, Loops, MatMul, Operand, Operation, Source};
 use crate::graph::{Graph, ValueId};
 
 /// Counts the readers of each value; an output of the model is one.
@@ -10,7 +10,10 @@ pub(super) fn readers(graph: &Graph, operations: &[Operation]) -> BTreeMap<Value
     let mut readers = BTreeMap::new();
     let mut count = |value: ValueId| *readers.entry(value).or_insert(0) += 1;
     for operation in operations {
-        if !matches!(operation.kind, Kind::Loops(_) | Kind::Concat(_)) {
+        if !matches!(
+            operation.kind,
+            Kind::Loops(_) | Kind::MatMul(_) | Kind::Concat(_)
+        ) {
             count(operation.x);
         }
         match &operation.kind {
@@ -33,14 +36,19 @@ pub(super) fn readers(graph: &Graph, operations: &[Operation]) -> BTreeMap<Value
                 count(operation.x);
             }
             Kind::Concat(concat) => concat.inputs.iter().copied().for_each(&mut count),
-            Kind::Loops(loops) => {
-                for source in &loops.inputs {
+            Kind::Loops(Loops {
+                inputs: sources, ..
+            })
+            | Kind::MatMul(MatMul {
+                operands: sources, ..
+            }) => {
+                for source in sources {
                     if let Source::Value(value) = source {
                         count(*value);
                     }
                 }
             }
-            Kind::Deconv(_) | Kind::Resample(_) | Kind::Pool(_) | Kind::Softmax(_) => {}
+            Kind::Deconv(_) | Kind::Resample(_) | Kind::Pool(_) => {}
         }
     }
     graph.outputs.iter().for_each(|&value| count(value));

@@ -9,9 +9,7 @@ use super::readers::readers;
 use crate::backend::native::isa;
 use crate::backend::native::kernels::{conv_margins, deconv_margins};
 use crate::backend::native::layout::{Border, Layout, dims4, is_flat};
-use crate::backend::native::spec::{
-    Concat, Conv, Deconv, Kind, Loops, Map, Operand, Operation, Source,
-};
+use crate::backend::native::spec::{Concat, Conv, Deconv, Kind, Map, Operand, Operation, Source};
 use crate::device::Isa;
 use crate::graph::{Graph, Tensor, ValueId};
 use crate::space::Mapping;
@@ -170,37 +168,13 @@ impl Scheduler<'_> {
                 Some(self.out.buffers.all[x.0].layout)
             }
             Kind::Map(map) => Some(self.bind_map(operation, map, &mut bound)?),
-            Kind::Softmax(softmax) => {
-                let dims = dims4(&self.graph.value(operation.x).shape);
-                let by_row = is_flat(dims) && softmax.outer == dims[0] && softmax.inner == 1;
-                bound.x = Some(if by_row {
-                    self.flat(operation.x)?
-                } else {
-                    self.want(operation.x, Want::Dense)?
-                });
-                let readers = self.readers.get(&operation.y).copied().unwrap_or(0);
-                let output = self
-                    .graph
-                    .outputs
-                    .iter()
-                    .position(|&value| value == operation.y);
-                if let (Some(idx), 1) = (output, readers) {
-                    let step = self.step();
-                    let holder = Holder::Output(idx);
-                    let y =
-                        self.out
-                            .buffers
-                            .add(self.graph, operation.y, Layout::Nchw, holder, step);
-                    bound.y = Some(y);
-                    None
-                } else if by_row {
-                    Some(Layout::Flat)
-                } else {
-                    Some(Layout::Nchw)
-                }
-            }
             Kind::Loops(loops) => {
-                return self.bind_loops(loops).map(Some);
+                return self.bind_loops(&loops.inputs, &loops.outputs).map(Some);
+            }
+            Kind::MatMul(matmul) => {
+                return self
+                    .bind_loops(&matmul.operands, &[matmul.output])
+                    .map(Some);
             }
             Kind::Alias => {
                 self.alias(operation)?;
@@ -210,16 +184,11 @@ impl Scheduler<'_> {
         let step = self.step();
         if let Some(layout) = output {
             let dims = dims4(&self.graph.value(operation.y).shape);
-            let layout = if is_flat(dims) && !self.is_dense_softmax(operation) {
-                Layout::Flat
-            } else {
-                layout
-            };
+            let layout = if is_flat(dims) { Layout::Flat } else { layout };
             let y = self
                 .out
                 .buffers
                 .add(self.graph, operation.y, layout, Holder::Arena, step);
-            self.out.buffers.all[y.0].exact = matches!(operation.kind, Kind::Softmax(_));
             bound.y = Some(y);
         }
         let reads = [bound.x, bound.residual, bound.scale];
@@ -231,14 +200,6 @@ impl Scheduler<'_> {
             self.out.buffers.read(id, step);
         }
         Ok(Some(bound))
-    }
-
-    fn is_dense_softmax(&self, operation: &Operation) -> bool {
-        let dims = dims4(&self.graph.value(operation.x).shape);
-        match &operation.kind {
-            Kind::Softmax(softmax) => softmax.outer != dims[0] || softmax.inner != 1,
-            _ => false,
-        }
     }
 
     /// Binds all but the output; returns the output's layout, or `None` if only means are wanted.
@@ -327,16 +288,20 @@ impl Scheduler<'_> {
     }
 
     /// Binds plain loops: all values dense, outputs of the model written in place.
-    fn bind_loops(&mut self, loops: &Loops) -> Result<Bound, AssembleError> {
+    fn bind_loops(
+        &mut self,
+        inputs: &[Source],
+        outputs: &[ValueId],
+    ) -> Result<Bound, AssembleError> {
         let mut bound = Bound::default();
-        for source in &loops.inputs {
+        for source in inputs {
             bound.operands.push(match source {
                 Source::Value(value) => Some(self.want(*value, Want::Dense)?),
                 Source::Constant(_) => None,
             });
         }
         let step = self.step();
-        for &value in &loops.outputs {
+        for &value in outputs {
             let readers = self.readers.get(&value).copied().unwrap_or(0);
             let mut ports = self.graph.outputs.iter();
             let holder = match ports.position(|&output| output == value) {

@@ -15,7 +15,7 @@ use crate::backend::native::layout::dims4;
 use crate::backend::native::program::{AssembleError, Choice, Program, assemble};
 use crate::backend::native::render::Renderer;
 use crate::backend::native::spec::{
-    Conv, Dense, Epilogue, Kind, Map, MapStep, Operand, Operation, Pool, Softmax, literal,
+    Conv, Dense, Epilogue, Kind, Map, MapStep, Operand, Operation, Pool, literal,
 };
 use crate::device::Isa;
 use crate::graph::{DType, Graph, Shape, Value, ValueId};
@@ -543,24 +543,6 @@ fn other_kernels_agree_with_their_definitions() {
                 pool(&mut bench, average, count_pad);
             }
         }
-        softmax(
-            &mut bench,
-            [4, 10],
-            Softmax {
-                outer: 4,
-                axis: 10,
-                inner: 1,
-            },
-        );
-        softmax(
-            &mut bench,
-            [2, 5, 3, 3],
-            Softmax {
-                outer: 2,
-                axis: 5,
-                inner: 9,
-            },
-        );
         map(&mut bench);
         bench.check(isa);
     }
@@ -627,20 +609,6 @@ fn pool(bench: &mut Bench, average: bool, count_pad: bool) {
         epilogue: Vec::new(),
     };
     bench.push(Kind::Pool(pool), x, y, Mapping::default());
-}
-
-fn softmax<const N: usize>(bench: &mut Bench, shape: [usize; N], softmax: Softmax) {
-    let x = bench.input(shape);
-    let y = bench.value(shape);
-    let data = bench.data[&x].clone();
-    let mut expected = vec![0.0; data.len()];
-    for (o, i) in (0..softmax.outer).flat_map(|o| (0..softmax.inner).map(move |i| (o, i))) {
-        let at = |k: usize| (o * softmax.axis + k) * softmax.inner + i;
-        let sum: f32 = (0..softmax.axis).map(|k| data[at(k)].exp()).sum();
-        (0..softmax.axis).for_each(|k| expected[at(k)] = data[at(k)].exp() / sum);
-    }
-    bench.output(y, expected);
-    bench.push(Kind::Softmax(softmax), x, y, Mapping::default());
 }
 
 fn map(bench: &mut Bench) {

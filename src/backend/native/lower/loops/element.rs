@@ -20,6 +20,16 @@ pub(super) fn storage(dtype: DType) -> &'static str {
     }
 }
 
+/// Returns the bytes of a variable of one of those types.
+pub(super) fn bytes(rust_type: &str) -> usize {
+    match rust_type {
+        "f64" | "i64" | "u64" => 8,
+        "f32" | "i32" | "u32" => 4,
+        "i16" | "u16" => 2,
+        _ => 1,
+    }
+}
+
 /// Returns the expression that reads the element at a place.
 pub(super) fn load(dtype: DType, place: &str) -> String {
     match dtype {

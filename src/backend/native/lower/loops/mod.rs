@@ -6,25 +6,37 @@
 
 mod affine_grid;
 mod arrange;
+mod axes;
 mod columns;
 mod copy;
 mod crop;
+mod dropout;
 mod einsum;
 mod element;
 mod elementwise;
 mod gather;
 mod generate;
 mod grid_sample;
+mod integer;
+mod matmul;
 mod nest;
 mod node;
+mod normalize;
+mod product;
+mod quantize;
+mod reduce;
 mod registry;
 mod remap;
 mod resize;
 mod scalar;
 mod scan;
 mod scatter;
+mod softmax;
+mod statistics;
 mod top_k;
 mod vector;
+mod window;
 
+pub(super) use matmul::fused as product;
 pub(super) use registry::lower;
 pub(super) use resize::nearest_pixels;

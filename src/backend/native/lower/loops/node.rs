@@ -11,7 +11,7 @@ use crate::graph::{DType, Node, Shape, Tensor, ValueId};
 
 /// A node whose inputs and outputs have known types and shapes.
 pub(super) struct LoopNode<'a> {
-    ctx: &'a Lowering<'a>,
+    pub(super) ctx: &'a Lowering<'a>,
     pub(super) node: &'a Node,
 }
 
@@ -95,7 +95,8 @@ impl<'a> LoopNode<'a> {
             .ok_or_else(|| self.refuse("`axis` is out of range"))
     }
 
-    fn known(&self, id: ValueId) -> Known<'a> {
+    /// Returns what is known of a value.
+    pub(super) fn known(&self, id: ValueId) -> Known<'a> {
         let value = self.ctx.graph.value(id);
         Known {
             id,

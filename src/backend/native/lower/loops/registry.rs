@@ -2,8 +2,9 @@
 
 use super::node::LoopNode;
 use super::{
-    affine_grid, arrange, columns, copy, crop, einsum, elementwise, gather, generate, grid_sample,
-    resize, scan, scatter, top_k,
+    affine_grid, arrange, columns, copy, crop, dropout, einsum, elementwise, gather, generate,
+    grid_sample, integer, matmul, normalize, quantize, reduce, resize, scan, scatter, softmax,
+    statistics, top_k,
 };
 use crate::backend::native::lower::epilogue::is_view;
 use crate::backend::native::lower::subgraph::{Lowering, NotCovered};
@@ -38,13 +39,21 @@ pub(in crate::backend::native::lower) fn lower(
         columns::lower,
         copy::lower,
         crop::lower,
+        dropout::lower,
         einsum::lower,
         gather::lower,
         generate::lower,
         grid_sample::lower,
+        integer::lower,
+        matmul::lower,
+        normalize::lower,
+        quantize::lower,
+        reduce::lower,
         resize::lower,
         scan::lower,
         scatter::lower,
+        softmax::lower,
+        statistics::lower,
         top_k::lower,
     ];
     if let Some(lowered) = families.iter().find_map(|family| family(loop_node)) {
