@@ -36,11 +36,6 @@ impl Fault {
     }
 
     fn templates(self) -> BTreeMap<String, String> {
-        let head = "{% if c.residual %}, q: *const f32{% endif %}{% if c.scale %}, s: *const f32{% endif %}{% if c.gap %}, g: *mut f32{% endif %}{% if c.scale == \"weights\" %}, t: *mut f32{% endif %}) {\n";
-        let (_, shipped) = TEMPLATES
-            .iter()
-            .find(|(name, _)| *name == "conv.rs.j2")
-            .unwrap();
         let fault = match self {
             Self::None => return BTreeMap::new(),
             // All weights are shifted by one.
@@ -58,13 +53,16 @@ impl Fault {
             Self::SlowDefault => "== 4",
             _ => "!= 4",
         };
-        let fault = format!("{head}{{% if c.U {victims} and c.KH == 1 %}}{fault}{{% endif %}}\n");
-        assert_eq!(
-            shipped.matches(head).count(),
-            1,
-            "the kernel's head is another one"
-        );
-        [("conv.rs.j2".to_owned(), shipped.replace(head, &fault))].into()
+        let fault = format!("{{% if c.U {victims} and c.KH == 1 %}}{fault}{{% endif %}}");
+        // Vectors over channels, and along the width.
+        let faulty = ["conv.rs.j2", "conv_width.rs.j2"].map(|kernel| {
+            let (_, shipped) = TEMPLATES.iter().find(|(name, _)| *name == kernel).unwrap();
+            let is_head = |line: &&str| line.starts_with("pub unsafe extern \"C\" fn KERNEL(");
+            let head = shipped.lines().find(is_head).unwrap();
+            let text = shipped.replace(head, &format!("{head}\n{fault}"));
+            (kernel.to_owned(), text)
+        });
+        faulty.into()
     }
 }
 
