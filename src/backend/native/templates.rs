@@ -24,6 +24,8 @@ pub const TEMPLATES: &[(&str, &str)] = shipped![
     "loops/arg_reduce.rs.j2",
     "loops/batch_norm.rs.j2",
     "loops/columns.rs.j2",
+    "loops/convolution.rs.j2",
+    "loops/convolution_rows.rs.j2",
     "loops/copy.rs.j2",
     "loops/dynamic_quantize.rs.j2",
     "loops/einsum.rs.j2",

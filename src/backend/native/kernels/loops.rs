@@ -20,11 +20,13 @@ pub fn loops(ctx: KernelCtx<'_>, loops: &Loops) -> Result<Kernel, KernelError> {
     if loops.room > 0 {
         slots.push(Slot::Room(loops.room));
     }
+    let table = isa::widest(ctx.isa);
     let values = context! {
         parameters => signature(loops.inputs.len(), loops.outputs.len(), loops.room),
+        lanes => table.lanes,
+        registers => table.registers,
         ..Value::from(Serde(&loops.facts))
     };
-    let table = isa::widest(ctx.isa);
     let mut kernel = Kernel::render(ctx, loops.template, table, values, slots, &[])?;
     kernel.weights = weights;
     Ok(kernel)

@@ -53,8 +53,10 @@ pub fn lower_subgraph(
         idx,
     };
     let tuned = match anchor.op.as_str() {
-        "Conv" => layers::convolution(&ctx, anchor),
-        "ConvTranspose" => deconv::deconvolution(&ctx, anchor),
+        "Conv" => layers::convolution(&ctx, anchor).or_else(|_| loops::convolution(&ctx, anchor)),
+        "ConvTranspose" => {
+            deconv::deconvolution(&ctx, anchor).or_else(|_| loops::convolution(&ctx, anchor))
+        }
         "Concat" => join::concat(&ctx, anchor),
         "Resize" | "Upsample" => resample::nearest(&ctx, anchor),
         "Gemm" | "MatMul" => {

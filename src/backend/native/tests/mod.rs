@@ -7,6 +7,7 @@ mod node;
 mod run;
 mod width;
 
+mod loops_convolution;
 mod loops_copy;
 mod loops_crop;
 mod loops_einsum;

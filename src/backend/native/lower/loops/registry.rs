@@ -2,9 +2,9 @@
 
 use super::node::LoopNode;
 use super::{
-    affine_grid, arrange, columns, copy, crop, dropout, einsum, elementwise, gather, generate,
-    grid_sample, integer, matmul, normalize, quantize, reduce, resize, scan, scatter, softmax,
-    statistics, top_k,
+    affine_grid, arrange, columns, convolution, copy, crop, dropout, einsum, elementwise, gather,
+    generate, grid_sample, integer, matmul, normalize, quantize, reduce, resize, scan, scatter,
+    softmax, statistics, top_k,
 };
 use crate::backend::native::lower::epilogue::is_view;
 use crate::backend::native::lower::subgraph::{Lowering, NotCovered};
@@ -37,6 +37,7 @@ pub(in crate::backend::native::lower) fn lower(
         affine_grid::lower,
         arrange::lower,
         columns::lower,
+        convolution::lower,
         copy::lower,
         crop::lower,
         dropout::lower,
