@@ -15,6 +15,7 @@ mod loops_elementwise;
 mod loops_gather;
 mod loops_generate;
 mod loops_matmul;
+mod loops_pooling;
 mod loops_quantize;
 mod loops_reduce;
 mod loops_resize;

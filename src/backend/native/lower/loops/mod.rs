@@ -23,6 +23,7 @@ mod matmul;
 mod nest;
 mod node;
 mod normalize;
+mod pooling;
 mod product;
 mod quantize;
 mod reduce;
