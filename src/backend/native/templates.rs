@@ -43,6 +43,8 @@ pub const TEMPLATES: &[(&str, &str)] = shipped![
     "loops/prelude.rs",
     "loops/product.rs.j2",
     "loops/quantize.rs.j2",
+    "loops/recurrent.rs.j2",
+    "loops/recurrent_packed.rs.j2",
     "loops/reduce.rs.j2",
     "loops/remap.rs.j2",
     "loops/resize.rs.j2",

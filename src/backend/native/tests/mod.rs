@@ -17,5 +17,6 @@ mod loops_generate;
 mod loops_matmul;
 mod loops_pooling;
 mod loops_quantize;
+mod loops_recurrent;
 mod loops_reduce;
 mod loops_resize;

@@ -26,6 +26,7 @@ mod normalize;
 mod pooling;
 mod product;
 mod quantize;
+mod recurrent;
 mod reduce;
 mod registry;
 mod remap;

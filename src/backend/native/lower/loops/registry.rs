@@ -3,8 +3,8 @@
 use super::node::LoopNode;
 use super::{
     affine_grid, arrange, columns, convolution, copy, crop, dropout, einsum, elementwise, gather,
-    generate, grid_sample, integer, matmul, normalize, pooling, quantize, reduce, resize, scan,
-    scatter, softmax, statistics, top_k,
+    generate, grid_sample, integer, matmul, normalize, pooling, quantize, recurrent, reduce,
+    resize, scan, scatter, softmax, statistics, top_k,
 };
 use crate::backend::native::lower::epilogue::is_view;
 use crate::backend::native::lower::subgraph::{Lowering, NotCovered};
@@ -50,6 +50,7 @@ pub(in crate::backend::native::lower) fn lower(
         normalize::lower,
         pooling::lower,
         quantize::lower,
+        recurrent::lower,
         reduce::lower,
         resize::lower,
         scan::lower,
