@@ -19,4 +19,5 @@ mod loops_pooling;
 mod loops_quantize;
 mod loops_recurrent;
 mod loops_reduce;
+mod loops_region;
 mod loops_resize;

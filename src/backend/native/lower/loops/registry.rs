@@ -2,9 +2,9 @@
 
 use super::node::LoopNode;
 use super::{
-    affine_grid, arrange, columns, convolution, copy, crop, dropout, einsum, elementwise, gather,
-    generate, grid_sample, integer, matmul, normalize, pooling, quantize, recurrent, reduce,
-    resize, scan, scatter, softmax, statistics, top_k,
+    affine_grid, arrange, columns, convolution, copy, crop, determinant, dropout, einsum,
+    elementwise, gather, generate, grid_sample, integer, matmul, normalize, pooling, quantize,
+    recurrent, reduce, region, resize, scan, scatter, softmax, statistics, top_k,
 };
 use crate::backend::native::lower::epilogue::is_view;
 use crate::backend::native::lower::subgraph::{Lowering, NotCovered};
@@ -40,6 +40,7 @@ pub(in crate::backend::native::lower) fn lower(
         convolution::lower,
         copy::lower,
         crop::lower,
+        determinant::lower,
         dropout::lower,
         einsum::lower,
         gather::lower,
@@ -52,6 +53,7 @@ pub(in crate::backend::native::lower) fn lower(
         quantize::lower,
         recurrent::lower,
         reduce::lower,
+        region::lower,
         resize::lower,
         scan::lower,
         scatter::lower,
