@@ -80,7 +80,7 @@ class OnnxRuntime:
         self.bound = bound
 
     def bind(self, inputs):
-        self.inputs = {name: np.ascontiguousarray(array) for name, array in inputs.items()}
+        self.inputs = {name: np.asarray(array, order="C") for name, array in inputs.items()}
         self.outputs = self.session.run(None, self.inputs)
         self.binding = self.session.io_binding()
         value = onnxruntime.OrtValue.ortvalue_from_numpy
@@ -117,7 +117,7 @@ class OpenVino:
         self.names = names
 
     def bind(self, inputs):
-        self.inputs = {name: np.ascontiguousarray(array) for name, array in inputs.items()}
+        self.inputs = {name: np.asarray(array, order="C") for name, array in inputs.items()}
         for name, array in self.inputs.items():
             self.request.set_tensor(name, openvino.Tensor(array, shared_memory=True))
 
