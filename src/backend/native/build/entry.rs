@@ -22,6 +22,8 @@ unsafe fn ticks() -> u64 { let mut t = Timespec { s: 0, ns: 0 }; clock_gettime(1
 pub(super) fn source(program: &Program) -> String {
     let mut text = String::from("#![no_std]\n#![allow(warnings)]\n");
     text.push_str("#[panic_handler]\nfn panic(_: &core::panic::PanicInfo) -> ! { loop {} }\n");
+    // Parts of the compiler's own library refer to it, and nothing here unwinds.
+    text.push_str("#[no_mangle]\nextern \"C\" fn rust_eh_personality() {}\n");
     text.push_str("extern \"C\" {\n");
     for (symbol, kernel) in &program.kernels {
         let parameters = kernel.parameters.iter().enumerate();

@@ -72,10 +72,6 @@ impl<'a> Chain<'a> {
                 vector_args.push(None);
                 continue;
             };
-            if known.dims() != output.dims() && !broadcasts(known.dims(), output.dims()) {
-                let reason = format!("its operands do not broadcast to {}", output.shape);
-                return Some(Err(node.refuse(reason)));
-            }
             let variable = self.variable(known);
             let number = known.data.and_then(|data| match data.as_f32() {
                 Some([number]) => Some(*number),
@@ -92,6 +88,14 @@ impl<'a> Chain<'a> {
             vector_args.pop();
         }
         let expression = scalar::expression(node, &args)?;
+        let given = (0..args.len()).filter_map(|idx| node.input(idx));
+        if given
+            .clone()
+            .any(|known| !broadcasts(known.dims(), output.dims()))
+        {
+            let reason = format!("its operands do not broadcast to {}", output.shape);
+            return Some(Err(node.refuse(reason)));
+        }
         let is_first = self.steps.is_empty();
         let is_f32 = |known: Known<'_>| known.dtype == DType::F32;
         let all_f32 = is_f32(output)

@@ -231,12 +231,16 @@ fn binary(node: &LoopNode<'_>, a: &Term, b: &Term, output: DType) -> Option<Stri
             }
         }
         ("BitShift", false) => {
-            let shift = match node.node.string("direction", "") {
-                "LEFT" => "wrapping_shl",
-                _ => "wrapping_shr",
+            let left = node.node.string("direction", "") == "LEFT";
+            let shift = if left { "wrapping_shl" } else { "wrapping_shr" };
+            // What is shifted out to the right leaves the sign behind.
+            let gone = if left || !is_signed(dtype) {
+                "0".to_owned()
+            } else {
+                format!("if {x} < 0 {{ -1 }} else {{ 0 }}")
             };
             format!(
-                "if {y} as u64 >= {}::BITS as u64 {{ 0 }} else {{ {x}.{shift}({y} as u32) }}",
+                "if {y} as u64 >= {}::BITS as u64 {{ {gone} }} else {{ {x}.{shift}({y} as u32) }}",
                 dtype.name()
             )
         }
