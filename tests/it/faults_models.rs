@@ -108,9 +108,9 @@ fn graphs_that_cannot_be_run_are_named_with_node_or_value() {
     let sandbox = sandbox();
     check_graph(
         &sandbox,
-        |graph| "NonMaxSuppression".clone_into(&mut graph.nodes[1].op),
+        |graph| "TfIdfVectorizer".clone_into(&mut graph.nodes[1].op),
         &[
-            "`NonMaxSuppression` of node `node_a.relu`",
+            "`TfIdfVectorizer` of node `node_a.relu`",
             "replace the operator",
         ],
     );

@@ -34,6 +34,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     eprintln!("$ cargo xtask tidy");
     tidy::run(&tidy::Args::default())?;
     shell::run(cargo().args(["test", "--workspace"]))?;
+    shell::run(cargo().args(["xtask", "conformance", "--strict"]))?;
     if args.no_main_job {
         return Ok(());
     }

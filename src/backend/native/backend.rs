@@ -20,7 +20,7 @@ use crate::label::Outcome;
 use crate::space::{Candidate, Mapping, SearchSpace};
 
 /// Changes whenever the generator makes other code of the same templates.
-const GENERATOR: u32 = 1;
+const GENERATOR: u32 = 2;
 
 /// Name of the option that says how far kernels are optimised.
 const OPT_LEVEL: &str = "opt-level";

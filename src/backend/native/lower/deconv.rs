@@ -8,6 +8,9 @@ use crate::backend::native::layout::{dims4, is_flat};
 use crate::backend::native::spec::{Conv, Deconv, Kind, Operation};
 use crate::graph::{Node, Shape};
 
+/// Output channels of a group below which vectors along the rows do better.
+const MIN_CHANNELS: usize = 4;
+
 /// One phase along one axis.
 struct Phase {
     /// First output.
@@ -41,6 +44,9 @@ pub(super) fn deconvolution(ctx: &Lowering<'_>, node: &Node) -> Result<Vec<Opera
         _ => [1, 1],
     };
     let (stride, dilation) = (two("strides"), two("dilations"));
+    if group_oc < MIN_CHANNELS {
+        return refuse("too few output channels to fill vectors");
+    }
     if dilation != [1, 1] || node.string("auto_pad", "NOTSET") != "NOTSET" {
         return refuse("dilations or automatic padding");
     }
