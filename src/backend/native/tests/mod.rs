@@ -1,6 +1,7 @@
 //! The kernels run, on every instruction set that runs here.
 
 mod deconv;
+mod generator;
 mod kernels;
 mod levels;
 mod node;
