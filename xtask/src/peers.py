@@ -11,6 +11,8 @@ import ctypes
 import json
 import os
 import random
+import resource
+import subprocess
 import sys
 import time
 
@@ -227,6 +229,56 @@ def figures(samples, ours):
     return result
 
 
+def start(name):
+    """Prints what it takes this process, which has nothing loaded yet, to a first result."""
+    inputs = dict(np.load(SPEC["inputs_file"]))
+    names = list(SPEC["output_names"])
+    libraries = {ours["name"]: ours["library"] for ours in SPEC["ours"]}
+    resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    begin = time.perf_counter_ns()
+    if name in libraries:
+        engine = Deployed(libraries[name])
+    elif name == "openvino":
+        engine = OpenVino(SPEC["fixed_onnx"], names)
+    else:
+        engine = OnnxRuntime(SPEC["fixed_onnx"], bound=False)
+    loaded = time.perf_counter_ns()
+    if name in libraries or name == "openvino":
+        engine.bind(inputs)
+        bound = time.perf_counter_ns()
+        engine.call()
+    else:
+        bound = time.perf_counter_ns()
+        engine.session.run(None, inputs)
+    end = time.perf_counter_ns()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(json.dumps({
+        "load_ms": (loaded - begin) / 1e6,
+        "first_ms": (end - bound) / 1e6,
+        "memory_mib": (peak - resident) / 1024,
+    }))
+
+
+def starts(names):
+    """Starts each engine in processes of their own; returns medians."""
+    result = {}
+    for name in names:
+        command = [sys.executable, __file__, sys.argv[1], "--start", name]
+        runs = [json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+                for _ in range(5)]
+        result[name] = {key: float(np.median([run[key] for run in runs])) for key in runs[0]}
+    for ours in SPEC["ours"]:
+        result[ours["name"]]["disk_mib"] = os.path.getsize(ours["library"]) / 2**20
+    for name, package in (("onnxruntime", onnxruntime), ("openvino", openvino)):
+        if name in result:
+            size = os.path.getsize(SPEC["onnx"]) + sum(
+                os.path.getsize(os.path.join(directory, file))
+                for directory, _, files in os.walk(os.path.dirname(package.__file__))
+                for file in files if ".so" in file)
+            result[name]["disk_mib"] = size / 2**20
+    return result
+
+
 def main():
     fix_shapes(SPEC["onnx"], SPEC["fixed_onnx"], SPEC["shapes"])
     engines = {ours["name"]: Deployed(ours["library"]) for ours in SPEC["ours"]}
@@ -251,6 +303,11 @@ def main():
         for name in errors:
             errors[name] = max(errors[name], relative_error(engines[name].results(), expected))
 
+    SPEC["inputs_file"] = sys.argv[2] + ".inputs.npz"
+    SPEC["output_names"] = reference.names
+    np.savez(SPEC["inputs_file"], **inputs)
+    with open(sys.argv[1], "w") as file:
+        json.dump(SPEC, file, indent=2)
     samples = race(engines, SPEC["rounds"], SPEC["warmup"], SPEC["seed"])
     ours = [spec["name"] for spec in SPEC["ours"]]
     result = {
@@ -263,10 +320,14 @@ def main():
         "wall": figures({name: values[:, 0] for name, values in samples.items()}, ours),
         "cpu": figures({name: values[:, 1] for name, values in samples.items()}, ours),
         "relative_error": errors,
+        "start": starts(name for name in engines if name != "onnxruntime-bound"),
     }
     with open(sys.argv[2], "w") as file:
         json.dump(result, file, indent=2)
         file.write("\n")
 
 
-main()
+if sys.argv[2] == "--start":
+    start(sys.argv[3])
+else:
+    main()

@@ -22,7 +22,7 @@ const HARNESS: &str = include_str!("peers.py");
 /// What to measure.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Names of models; `orientation` and `ocr-cls` if none is given
+    /// Names of models; all of them if none is given
     names: Vec<String>,
     /// Rounds that are measured
     #[arg(long, default_value_t = 600)]
@@ -70,7 +70,17 @@ struct Answer {
     wall: Figures,
     cpu: Figures,
     relative_error: BTreeMap<String, f64>,
+    start: BTreeMap<String, Start>,
     missing: BTreeMap<String, String>,
+}
+
+/// What a process takes to its first result.
+#[derive(Deserialize)]
+struct Start {
+    load_ms: f64,
+    first_ms: f64,
+    memory_mib: f64,
+    disk_mib: f64,
 }
 
 /// What one clock says.
@@ -84,15 +94,9 @@ struct Figures {
 
 /// Measures the models one after the other.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let defaults = ["orientation".to_owned(), "ocr-cls".to_owned()];
-    let names = if args.names.is_empty() {
-        &defaults[..]
-    } else {
-        &args.names[..]
-    };
     let python = environment()?;
     shell::run(shell::command("cargo").args(["build", "--release", "--bin", "cargo-metainfer"]))?;
-    for model in models::select(names)? {
+    for model in models::select(&args.names)? {
         let answer = measure(model, args, &python)?;
         print(model.name, &answer);
     }
@@ -264,6 +268,18 @@ fn print(model: &str, answer: &Answer) {
                 "  share of the gain over the fastest peer that is owed to tuning: {share:.2}"
             );
         }
+    }
+    println!("{model}, start of a process: load, first inference, memory on top, size on disk");
+    for (name, start) in &answer.start {
+        let Start {
+            load_ms,
+            first_ms,
+            memory_mib,
+            disk_mib,
+        } = start;
+        println!(
+            "  {name:18} {load_ms:>7.2} ms {first_ms:>8.2} ms {memory_mib:>8.1} MiB {disk_mib:>8.1} MiB"
+        );
     }
     for (peer, reason) in &answer.missing {
         let reason = reason.lines().next().unwrap_or_default();
