@@ -94,31 +94,13 @@ struct Figures {
 
 /// Measures the models one after the other.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let python = environment()?;
+    let python = shell::python("peers-venv", PACKAGES)?;
     shell::run(shell::command("cargo").args(["build", "--release", "--bin", "cargo-metainfer"]))?;
     for model in models::select(&args.names)? {
         let answer = measure(model, args, &python)?;
         print(model.name, &answer);
     }
     Ok(())
-}
-
-/// Makes the virtual environment present and returns its interpreter.
-fn environment() -> Result<PathBuf> {
-    let venv = shell::target("peers-venv");
-    let python = venv.join("bin/python");
-    let stamp = venv.join("packages.txt");
-    if fs::read_to_string(&stamp).is_ok_and(|packages| packages == PACKAGES) {
-        return Ok(python);
-    }
-    shell::run(shell::command("python3").args(["-m", "venv"]).arg(&venv))?;
-    shell::run(
-        shell::command(&python)
-            .args(["-m", "pip", "install", "--quiet"])
-            .args(PACKAGES.lines()),
-    )?;
-    fs::write(&stamp, PACKAGES)?;
-    Ok(python)
 }
 
 fn measure(model: &Model, args: &Args, python: &Path) -> Result<Answer> {

@@ -64,3 +64,20 @@ fn line(command: &Command) -> String {
         .collect::<Vec<_>>()
         .join(" ")
 }
+
+/// Makes a virtual environment below `target/` with these packages, one a line, and returns its
+/// interpreter.
+pub(crate) fn python(name: &str, packages: &str) -> Result<PathBuf> {
+    let venv = target(name);
+    let python = venv.join("bin/python");
+    let stamp = venv.join("packages.txt");
+    if std::fs::read_to_string(&stamp).is_ok_and(|present| present == packages) {
+        return Ok(python);
+    }
+    run(command("python3").args(["-m", "venv"]).arg(&venv))?;
+    run(command(&python)
+        .args(["-m", "pip", "install", "--quiet"])
+        .args(packages.lines()))?;
+    std::fs::write(&stamp, packages)?;
+    Ok(python)
+}

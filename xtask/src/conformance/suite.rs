@@ -73,7 +73,7 @@ pub(super) fn cases() -> Result<Vec<Case>> {
     let stamp = directory.join("made-by.txt");
     let maker = format!("{PACKAGES}{WRITER}");
     if !fs::read_to_string(&stamp).is_ok_and(|made_by| made_by == maker) {
-        let python = environment()?;
+        let python = shell::python("conformance/venv", PACKAGES)?;
         if directory.exists() {
             fs::remove_dir_all(&directory)?;
         }
@@ -94,22 +94,4 @@ fn read(list: &Path) -> Result<Vec<Case>> {
 
 fn directory() -> PathBuf {
     shell::target("conformance/cases")
-}
-
-/// Makes the virtual environment present and returns its interpreter.
-fn environment() -> Result<PathBuf> {
-    let venv = shell::target("conformance/venv");
-    let python = venv.join("bin/python");
-    let stamp = venv.join("packages.txt");
-    if fs::read_to_string(&stamp).is_ok_and(|packages| packages == PACKAGES) {
-        return Ok(python);
-    }
-    shell::run(shell::command("python3").args(["-m", "venv"]).arg(&venv))?;
-    shell::run(
-        shell::command(&python)
-            .args(["-m", "pip", "install", "--quiet"])
-            .args(PACKAGES.lines()),
-    )?;
-    fs::write(&stamp, PACKAGES)?;
-    Ok(python)
 }

@@ -3,17 +3,16 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use super::node::untuned;
 use crate::backend::native::backend::GENERATOR;
 use crate::backend::native::kernels::KernelCtx;
 use crate::backend::native::lower::lower;
 use crate::backend::native::program::{Choice, assemble};
 use crate::backend::native::render::Renderer;
-use crate::backend::native::space::default_mapping;
 use crate::device::Isa;
 use crate::digest::Encoder;
 use crate::graph::partition;
 use crate::onnx::{LoadOptions, load};
-use crate::space::Candidate;
 
 /// Labels and locks of one generator must not be read as those of another one: whoever changes
 /// what is made of equal candidates changes `GENERATOR`, and then this line. Templates have a
@@ -34,16 +33,7 @@ fn other_programs_have_another_generator_number() {
     let renderer = Renderer::new(&BTreeMap::new()).unwrap();
     let mut encoder = Encoder::new("test of the generator");
     for isa in [Isa::Portable, Isa::X86V2, Isa::X86V3, Isa::X86V4] {
-        let candidates: Vec<Candidate> = (0..partition.subgraphs.len())
-            .map(|idx| Candidate {
-                mapping: operations
-                    .iter()
-                    .find(|operation| operation.subgraph == idx)
-                    .map(|operation| default_mapping(isa, operation))
-                    .unwrap_or_default(),
-                ..Candidate::default()
-            })
-            .collect();
+        let candidates = untuned(isa, &operations, partition.subgraphs.len());
         let ctx = KernelCtx {
             renderer: &renderer,
             isa,

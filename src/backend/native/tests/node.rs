@@ -9,6 +9,7 @@ use crate::backend::native::lower::lower;
 use crate::backend::native::program::{Choice, assemble};
 use crate::backend::native::render::Renderer;
 use crate::backend::native::space::default_mapping;
+use crate::backend::native::spec::Operation;
 use crate::device::Isa;
 use crate::graph::{
     Attribute, Graph, Node, Operand, Tensor, TensorData, Value, ValueId, infer, partition,
@@ -102,16 +103,7 @@ impl NodeTest {
         for isa in [Isa::Portable, widest] {
             let partition = partition(&graph);
             let operations = lower(&graph, &partition).unwrap();
-            let candidates: Vec<Candidate> = (0..partition.subgraphs.len())
-                .map(|idx| Candidate {
-                    mapping: operations
-                        .iter()
-                        .find(|operation| operation.subgraph == idx)
-                        .map(|operation| default_mapping(isa, operation))
-                        .unwrap_or_default(),
-                    ..Candidate::default()
-                })
-                .collect();
+            let candidates = untuned(isa, &operations, partition.subgraphs.len());
             let renderer = Renderer::new(&BTreeMap::new()).unwrap();
             let ctx = KernelCtx {
                 renderer: &renderer,
@@ -191,6 +183,23 @@ impl NodeTest {
         graph.nodes.push(node);
         (graph, inputs)
     }
+}
+
+/// Returns the untuned default of each subgraph.
+pub(super) fn untuned(isa: Isa, operations: &[Operation], n_subgraphs: usize) -> Vec<Candidate> {
+    let of = |idx| {
+        operations
+            .iter()
+            .find(|operation| operation.subgraph == idx)
+    };
+    (0..n_subgraphs)
+        .map(|idx| Candidate {
+            mapping: of(idx)
+                .map(|operation| default_mapping(isa, operation))
+                .unwrap_or_default(),
+            ..Candidate::default()
+        })
+        .collect()
 }
 
 fn compare(op: &str, actual: &[u8], expected: &Tensor, tolerance: f64) {

@@ -104,6 +104,24 @@ fn gather(node: &LoopNode<'_>) -> Result<Vec<Operation>, NotCovered> {
 /// `GatherElements`: one element for each index, which replaces its own place along `axis`.
 fn gather_elements(node: &LoopNode<'_>) -> Result<Vec<Operation>, NotCovered> {
     let (x, indices) = (node.required(0)?, node.required(1)?);
+    let (index, x_at) = replaced(node, x, indices)?;
+    let picks = Picks {
+        extents: indices.dims().to_vec(),
+        indices: vec![index],
+        x_at,
+        y_strides: nest::dense(indices.dims()),
+        run: 1,
+    };
+    operation(node, x, indices, &picks)
+}
+
+/// Returns the index at each place of `indices`, and the place in `x` that it leads to: its own,
+/// replaced along `axis`.
+pub(super) fn replaced(
+    node: &LoopNode<'_>,
+    x: Known<'_>,
+    indices: Known<'_>,
+) -> Result<(String, String), NotCovered> {
     let rank = x.dims().len();
     let axis = node.axis(0, rank)?;
     let fits = indices.dims().len() == rank
@@ -111,18 +129,10 @@ fn gather_elements(node: &LoopNode<'_>) -> Result<Vec<Operation>, NotCovered> {
     if !fits {
         return Err(node.refuse("its indices do not fit its data"));
     }
-    let own = nest::dense(x.dims());
-    let mut kept = own.clone();
-    kept[axis] = 0;
-    let dense = nest::dense(indices.dims());
-    let picks = Picks {
-        extents: indices.dims().to_vec(),
-        indices: vec![index(&nest::place(&dense), x.dims()[axis])],
-        x_at: offset(&kept, &[own[axis]]),
-        y_strides: dense,
-        run: 1,
-    };
-    operation(node, x, indices, &picks)
+    let mut kept = nest::dense(x.dims());
+    let along = std::mem::take(&mut kept[axis]);
+    let place = nest::place(&nest::dense(indices.dims()));
+    Ok((index(&place, x.dims()[axis]), offset(&kept, &[along])))
 }
 
 /// `GatherND`: the last axis of the indices names a place in the axes after `batch_dims`.

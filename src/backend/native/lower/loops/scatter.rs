@@ -7,7 +7,7 @@
 use serde_json::json;
 
 use super::element;
-use super::gather::{index, offset};
+use super::gather::{index, offset, replaced};
 use super::nest;
 use super::node::{Known, LoopNode};
 use crate::backend::native::lower::subgraph::NotCovered;
@@ -102,22 +102,12 @@ fn combination(node: &LoopNode<'_>, dtype: DType) -> Result<Option<&'static str>
 /// `ScatterElements`: an index replaces its own place along `axis`.
 fn scatter_elements(node: &LoopNode<'_>) -> Result<Vec<Operation>, NotCovered> {
     let (x, indices, updates) = (node.required(0)?, node.required(1)?, node.required(2)?);
-    let rank = x.dims().len();
-    let axis = node.axis(0, rank)?;
-    let fits = indices.dims().len() == rank
-        && (0..rank).all(|idx| idx == axis || indices.dims()[idx] <= x.dims()[idx]);
-    if !fits {
-        return Err(node.refuse("its indices do not fit its data"));
-    }
-    let own = nest::dense(x.dims());
-    let mut kept = own.clone();
-    kept[axis] = 0;
-    let dense = nest::dense(indices.dims());
+    let (index, y_at) = replaced(node, x, indices)?;
     let writes = Writes {
         extents: indices.dims().to_vec(),
-        indices: vec![index(&nest::place(&dense), x.dims()[axis])],
-        y_at: offset(&kept, &[own[axis]]),
-        u_strides: dense,
+        indices: vec![index],
+        y_at,
+        u_strides: nest::dense(indices.dims()),
         run: 1,
     };
     operation(node, Some(indices), updates, &writes)

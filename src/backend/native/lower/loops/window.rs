@@ -1,9 +1,10 @@
-//! The window of a convolution over any number of axes.
+//! A convolution over any number of axes, as loops over the last axis see it.
 
 use serde_json::{Value, json};
 
 use super::nest;
 use super::node::{Known, LoopNode};
+use super::sliding;
 use crate::backend::native::lower::subgraph::NotCovered;
 
 /// Extents and steps of a convolution.
@@ -39,30 +40,16 @@ impl Window {
         let rank = input.len();
         let groups = usize::try_from(node.node.int("group", 1)).unwrap_or(0);
         let fits = groups > 0 && groups * each == ic && oc.is_multiple_of(groups);
-        if rank == 0 || kernel.len() != rank || output.len() != rank || !fits {
+        if kernel.len() != rank || output.len() != rank || !fits {
             return Err(misfit());
         }
-        let list = |name: &str, default: usize| match node.node.ints(name) {
-            Some(list) if list.len() == rank => list.iter().map(|&v| v as usize).collect(),
-            _ => vec![default; rank],
-        };
-        let (strides, dilations) = (list("strides", 1), list("dilations", 1));
-        let total = |axis: usize| {
-            (output[axis].saturating_sub(1) * strides[axis]
-                + (kernel[axis] - 1) * dilations[axis]
-                + 1)
-            .saturating_sub(input[axis])
-        };
-        let before = (0..rank).map(|axis| match node.node.string("auto_pad", "NOTSET") {
-            "SAME_UPPER" => total(axis) / 2,
-            "SAME_LOWER" => total(axis).div_ceil(2),
-            "VALID" => 0,
-            _ => node
-                .node
-                .ints("pads")
-                .and_then(|pads| pads.get(axis))
-                .map_or(0, |&pad| pad as usize),
-        });
+        let window = sliding::Window::read(node, kernel, input, output)?;
+        let before: Result<Vec<usize>, _> = window
+            .begin
+            .iter()
+            .map(|&pad| usize::try_from(pad))
+            .collect();
+        let before = before.map_err(|_| node.refuse("`pads` cuts elements off"))?;
         Ok(Self {
             n,
             groups,
@@ -70,9 +57,9 @@ impl Window {
             input: input.to_vec(),
             output: output.to_vec(),
             kernel: kernel.to_vec(),
-            before: before.collect(),
-            strides,
-            dilations,
+            before,
+            strides: window.stride,
+            dilations: window.dilation,
         })
     }
 
