@@ -33,6 +33,6 @@ pub use infer::{Fact, InferError, Operand, infer};
 pub use partition::partition;
 pub use shape::{DType, Shape};
 pub use subgraph::{Kind, Partition, Subgraph};
-pub use tensor::{Tensor, TensorData, TensorError};
-pub(crate) use tensor::{f16_to_f32, f64_to_f16};
+pub(crate) use tensor::f64_to_f16;
+pub use tensor::{Tensor, TensorData, TensorError, f16_to_f32};
 pub use types::{Graph, Node, NodeId, Value, ValueId};

@@ -35,6 +35,47 @@ pub enum DType {
 }
 
 impl DType {
+    /// All element types.
+    pub const ALL: [Self; 12] = [
+        Self::F32,
+        Self::F16,
+        Self::F64,
+        Self::I8,
+        Self::U8,
+        Self::I16,
+        Self::U16,
+        Self::I32,
+        Self::U32,
+        Self::I64,
+        Self::U64,
+        Self::Bool,
+    ];
+
+    /// Returns the element type that ONNX gives this number (`TensorProto.DataType`), as attributes
+    /// and files name it; `None` if it is not supported.
+    pub fn from_onnx(number: i64) -> Option<Self> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|dtype| i64::from(dtype.onnx()) == number)
+    }
+
+    /// Returns the number of ONNX's `TensorProto.DataType`.
+    pub fn onnx(self) -> i32 {
+        match self {
+            Self::F32 => 1,
+            Self::U8 => 2,
+            Self::I8 => 3,
+            Self::U16 => 4,
+            Self::I16 => 5,
+            Self::I32 => 6,
+            Self::I64 => 7,
+            Self::Bool => 9,
+            Self::F16 => 10,
+            Self::F64 => 11,
+            Self::U32 => 12,
+            Self::U64 => 13,
+        }
+    }
+
     /// Returns the size of one element in bytes.
     pub fn bytes(self) -> usize {
         match self {

@@ -196,7 +196,7 @@ impl TensorData {
 }
 
 /// Returns the f32 of the same value as an f16 given by its bits.
-pub(crate) fn f16_to_f32(bits: u16) -> f32 {
+pub fn f16_to_f32(bits: u16) -> f32 {
     let sign = u32::from(bits >> 15) << 31;
     let exponent = u32::from(bits >> 10) & 0x1f;
     let fraction = u32::from(bits) & 0x3ff;

@@ -17,7 +17,7 @@ use super::load::LoadOptions;
 use super::proto;
 use super::simplify;
 use super::sort::{sorted, title};
-use super::tensor::{TensorReader, dtype, type_name};
+use super::tensor::{TensorReader, type_name};
 use crate::graph::{Attribute, DType, Fact, Graph, Node, Shape, Tensor, TensorData, ValueId};
 
 /// Most bytes that constants may be folded to in all: few bytes of a file can ask for many.
@@ -101,10 +101,11 @@ impl Builder<'_> {
         inputs::check_names(&open, &options.input_shapes)?;
         for input in open {
             let configured = options.input_shapes.get(input.name).map(Vec::as_slice);
-            let dtype = dtype(input.data_type).ok_or_else(|| Problem::UnsupportedType {
-                value: input.name.to_owned(),
-                dtype: type_name(input.data_type),
-            })?;
+            let dtype =
+                DType::from_onnx(input.data_type).ok_or_else(|| Problem::UnsupportedType {
+                    value: input.name.to_owned(),
+                    dtype: type_name(input.data_type),
+                })?;
             let shape = inputs::fix(input, configured)?;
             if shape.is_empty() {
                 self.empty(input.name, &Fact { dtype, shape })?;

@@ -10,7 +10,6 @@ use std::collections::BTreeSet;
 use rten_onnx::onnx;
 use rten_onnx::protobuf::ProtobufError;
 
-use super::tensor::data_type;
 use crate::graph::{Attribute, Graph, Node, Tensor, Value};
 
 /// Version of the file format that is written.
@@ -142,7 +141,7 @@ fn tensor_proto(name: Option<&str>, tensor: &Tensor) -> onnx::TensorProto {
             .iter()
             .map(|&dim| dim as i64)
             .collect(),
-        data_type: Some(onnx::DataType(data_type(tensor.dtype()))),
+        data_type: Some(onnx::DataType(tensor.dtype().onnx())),
         raw_data: Some(RefCell::new(tensor.data().to_le_bytes())),
         ..Default::default()
     }
@@ -157,7 +156,7 @@ fn value_info(value: &Value) -> onnx::ValueInfoProto {
         name: Some(value.name.clone()),
         r#type: Some(onnx::TypeProto {
             tensor_type: Some(onnx::TypeProtoTensor {
-                elem_type: Some(onnx::DataType(data_type(value.dtype))),
+                elem_type: Some(onnx::DataType(value.dtype.onnx())),
                 shape: Some(onnx::TensorShapeProto { dim: dim.collect() }),
             }),
             sequence: None,

@@ -6,7 +6,7 @@ use super::draft::check_size;
 use super::error::Problem;
 use super::evaluate::{Evaluator, Given, MAX_BYTES};
 use super::exact::{evaluate, filled};
-use crate::graph::{DType, Fact, Graph, Node, Operand, Shape, Tensor, TensorData, ValueId, infer};
+use crate::graph::{DType, Fact, Graph, Node, Shape, Tensor, TensorData, ValueId, infer};
 
 /// Operators that the reference executor computes otherwise than ONNX says, or not to the last
 /// bit of an integer: they are not folded by it.
@@ -14,18 +14,7 @@ const INEXACT: &[&str] = &["Resize", "DynamicQuantizeLinear", "QuantizeLinear"];
 
 /// Infers the outputs of a node.
 pub(super) fn facts(graph: &Graph, node: &Node, title: &str) -> Result<Vec<Fact>, Problem> {
-    let operands: Vec<Option<Operand<'_>>> = node
-        .inputs
-        .iter()
-        .map(|id| {
-            let value = graph.value((*id)?);
-            Some(Operand {
-                dtype: value.dtype,
-                shape: &value.shape,
-                data: value.data.as_deref(),
-            })
-        })
-        .collect();
+    let operands = graph.operands(node);
     match infer(node, graph.opset, &operands) {
         Ok(Some(facts)) => Ok(facts),
         // `Unique` has no shape but that of its result.

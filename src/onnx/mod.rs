@@ -24,6 +24,7 @@ mod reference;
 mod sample;
 mod simplify;
 mod sort;
+mod stored;
 mod tensor;
 mod wire;
 
@@ -32,6 +33,7 @@ pub use error::{Error, Problem};
 pub use load::{LoadOptions, LoadedModel, OPSETS, load};
 pub use reference::Reference;
 pub use sample::{random_inputs, write_tensors};
+pub use stored::{element_type, stored_type};
 
 #[cfg(test)]
 mod tests;

@@ -9,6 +9,7 @@ use rand_chacha::ChaCha8Rng;
 use safetensors::{Dtype, View};
 
 use super::error::{Error, Problem};
+use super::stored::stored_type;
 use crate::fsx;
 use crate::graph::{DType, Graph, Tensor, TensorData, Value, ValueId};
 
@@ -100,20 +101,7 @@ struct Bytes<'a>(&'a Tensor);
 
 impl View for Bytes<'_> {
     fn dtype(&self) -> Dtype {
-        match self.0.dtype() {
-            DType::F32 => Dtype::F32,
-            DType::F16 => Dtype::F16,
-            DType::F64 => Dtype::F64,
-            DType::I8 => Dtype::I8,
-            DType::U8 => Dtype::U8,
-            DType::I16 => Dtype::I16,
-            DType::U16 => Dtype::U16,
-            DType::I32 => Dtype::I32,
-            DType::U32 => Dtype::U32,
-            DType::I64 => Dtype::I64,
-            DType::U64 => Dtype::U64,
-            DType::Bool => Dtype::BOOL,
-        }
+        stored_type(self.0.dtype())
     }
 
     fn shape(&self) -> &[usize] {

@@ -1,7 +1,6 @@
 //! Nodes in simpler words, while a graph is built: what only says a type, and what is empty.
 
 use super::error::Problem;
-use super::tensor::data_type;
 use crate::graph::{Attribute, Graph, Node, Shape};
 
 /// Writes a node in simpler words before its outputs are inferred: `CastLike` is a `Cast`.
@@ -10,7 +9,7 @@ pub(super) fn before(graph: &Graph, node: &mut Node) {
         return;
     }
     if let Some(like) = node.input(1) {
-        let to = data_type(graph.value(like).dtype);
+        let to = graph.value(like).dtype.onnx();
         "Cast".clone_into(&mut node.op);
         node.attributes = [("to".to_owned(), Attribute::Int(to.into()))].into();
         node.inputs.truncate(1);

@@ -30,7 +30,7 @@ impl TensorReader {
             tensor: name.to_owned(),
             detail,
         };
-        let dtype = dtype(tensor.data_type).ok_or_else(|| Problem::UnsupportedType {
+        let dtype = DType::from_onnx(tensor.data_type).ok_or_else(|| Problem::UnsupportedType {
             value: name.to_owned(),
             dtype: type_name(tensor.data_type),
         })?;
@@ -128,43 +128,6 @@ impl TensorReader {
     }
 }
 
-/// Returns the element type of a `TensorProto.DataType`, if it is supported.
-pub(super) fn dtype(data_type: i64) -> Option<DType> {
-    Some(match data_type {
-        1 => DType::F32,
-        2 => DType::U8,
-        3 => DType::I8,
-        4 => DType::U16,
-        5 => DType::I16,
-        6 => DType::I32,
-        7 => DType::I64,
-        9 => DType::Bool,
-        10 => DType::F16,
-        11 => DType::F64,
-        12 => DType::U32,
-        13 => DType::U64,
-        _ => return None,
-    })
-}
-
-/// Returns the `TensorProto.DataType` of an element type.
-pub(super) fn data_type(dtype: DType) -> i32 {
-    match dtype {
-        DType::F32 => 1,
-        DType::U8 => 2,
-        DType::I8 => 3,
-        DType::U16 => 4,
-        DType::I16 => 5,
-        DType::I32 => 6,
-        DType::I64 => 7,
-        DType::Bool => 9,
-        DType::F16 => 10,
-        DType::F64 => 11,
-        DType::U32 => 12,
-        DType::U64 => 13,
-    }
-}
-
 /// Returns the name of a `TensorProto.DataType` for messages.
 pub(super) fn type_name(data_type: i64) -> String {
     let name = match data_type {
@@ -177,7 +140,9 @@ pub(super) fn type_name(data_type: i64) -> String {
         21 => "uint4",
         22 => "int4",
         23 => "float4e2m1",
-        other => return dtype(other).map_or(format!("{other}"), |dtype| dtype.to_string()),
+        other => {
+            return DType::from_onnx(other).map_or(format!("{other}"), |dtype| dtype.to_string());
+        }
     };
     name.to_owned()
 }

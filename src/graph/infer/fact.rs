@@ -1,6 +1,6 @@
 //! What is known of a node's inputs and outputs, and small readers over it.
 
-use crate::graph::{DType, Node, Shape, Tensor, TensorData, f16_to_f32};
+use crate::graph::{DType, Graph, Node, Shape, Tensor, TensorData, ValueId, f16_to_f32};
 
 /// Type and shape of an output.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +20,21 @@ pub struct Operand<'a> {
     pub shape: &'a Shape,
     /// Elements, if the input is a constant.
     pub data: Option<&'a Tensor>,
+}
+
+impl Graph {
+    /// Returns what is known of a node's inputs.
+    pub fn operands(&self, node: &Node) -> Vec<Option<Operand<'_>>> {
+        let operand = |id: &Option<ValueId>| {
+            let value = self.value((*id)?);
+            Some(Operand {
+                dtype: value.dtype,
+                shape: &value.shape,
+                data: value.data.as_deref(),
+            })
+        };
+        node.inputs.iter().map(operand).collect()
+    }
 }
 
 /// Inputs or attributes that do not fit the operator.
@@ -54,25 +69,12 @@ pub(super) fn mismatch<T>(text: impl Into<String>) -> Result<T, InferError> {
 
 /// Returns the element type of a `TensorProto.DataType`, as attributes name it.
 pub(super) fn dtype(data_type: i64) -> Result<DType, InferError> {
-    Ok(match data_type {
-        1 => DType::F32,
-        2 => DType::U8,
-        3 => DType::I8,
-        4 => DType::U16,
-        5 => DType::I16,
-        6 => DType::I32,
-        7 => DType::I64,
-        9 => DType::Bool,
-        10 => DType::F16,
-        11 => DType::F64,
-        12 => DType::U32,
-        13 => DType::U64,
-        other => {
-            return mismatch(format!(
-                "element type {other} of its output is not supported"
-            ));
-        }
-    })
+    match DType::from_onnx(data_type) {
+        Some(dtype) => Ok(dtype),
+        None => mismatch(format!(
+            "element type {data_type} of its output is not supported"
+        )),
+    }
 }
 
 /// Returns the only number that a constant holds.

@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use safetensors::{Dtype, SafeTensors};
+use safetensors::SafeTensors;
 
 use super::refusal::Refusal;
 use crate::fsx;
-use crate::graph::DType;
+use crate::graph::{DType, f16_to_f32};
+use crate::onnx::element_type;
 
 /// A reference file in memory.
 #[derive(Debug)]
@@ -74,7 +75,7 @@ impl<'a> Tensors<'a> {
         let Ok(view) = self.tensors.tensor(name) else {
             return refuse(format!("has no value `{name}`"));
         };
-        let Some(dtype) = dtype(view.dtype()) else {
+        let Some(dtype) = element_type(view.dtype()) else {
             return refuse(format!("has `{name}` as {:?}", view.dtype()));
         };
         let bytes = view.data();
@@ -104,59 +105,7 @@ pub(super) fn element(dtype: DType, bytes: &[u8], idx: usize) -> f64 {
         DType::U32 => u32::from_le_bytes(at(bytes, idx)).into(),
         DType::I64 => i64::from_le_bytes(at(bytes, idx)) as f64,
         DType::U64 => u64::from_le_bytes(at(bytes, idx)) as f64,
-        DType::F16 => half(u16::from_le_bytes(at(bytes, idx))),
-    }
-}
-
-/// Returns the number that the bits of a half-precision one stand for.
-fn half(bits: u16) -> f64 {
-    let (exponent, fraction) = (i32::from(bits >> 10 & 0x1f), f64::from(bits & 0x3ff));
-    let magnitude = match exponent {
-        0 => fraction * 2f64.powi(-24),
-        31 if fraction > 0.0 => f64::NAN,
-        31 => f64::INFINITY,
-        _ => (1.0 + fraction / 1024.0) * 2f64.powi(exponent - 15),
-    };
-    if bits & 0x8000 == 0 {
-        magnitude
-    } else {
-        -magnitude
-    }
-}
-
-fn dtype(dtype: Dtype) -> Option<DType> {
-    Some(match dtype {
-        Dtype::F32 => DType::F32,
-        Dtype::F16 => DType::F16,
-        Dtype::F64 => DType::F64,
-        Dtype::I8 => DType::I8,
-        Dtype::U8 => DType::U8,
-        Dtype::I16 => DType::I16,
-        Dtype::U16 => DType::U16,
-        Dtype::I32 => DType::I32,
-        Dtype::U32 => DType::U32,
-        Dtype::I64 => DType::I64,
-        Dtype::U64 => DType::U64,
-        Dtype::BOOL => DType::Bool,
-        _ => return None,
-    })
-}
-
-/// Returns how safetensors calls an element type.
-pub(super) fn name(dtype: DType) -> Dtype {
-    match dtype {
-        DType::F32 => Dtype::F32,
-        DType::F16 => Dtype::F16,
-        DType::F64 => Dtype::F64,
-        DType::I8 => Dtype::I8,
-        DType::U8 => Dtype::U8,
-        DType::I16 => Dtype::I16,
-        DType::U16 => Dtype::U16,
-        DType::I32 => Dtype::I32,
-        DType::U32 => Dtype::U32,
-        DType::I64 => Dtype::I64,
-        DType::U64 => Dtype::U64,
-        DType::Bool => Dtype::BOOL,
+        DType::F16 => f16_to_f32(u16::from_le_bytes(at(bytes, idx))).into(),
     }
 }
 

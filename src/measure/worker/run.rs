@@ -4,11 +4,12 @@ use std::path::Path;
 
 use safetensors::tensor::{TensorView, serialize};
 
-use super::reference::{Reference, name};
+use super::reference::Reference;
 use super::refusal::Refusal;
 use super::slot::Slot;
 use crate::fsx;
 use crate::graph::DType;
+use crate::onnx::stored_type;
 
 /// Runs the artifact in `slot` on the inputs that a file has, and writes all outputs to another.
 pub(super) fn run(slot: &mut Slot, inputs: &Path, outputs: &Path) -> Result<(), Refusal> {
@@ -19,7 +20,7 @@ pub(super) fn run(slot: &mut Slot, inputs: &Path, outputs: &Path) -> Result<(), 
     let views = views
         .map(|(io, buffer)| {
             let shape = io.shape.dims().to_vec();
-            let view = TensorView::new(name(io.dtype), shape, buffer.bytes());
+            let view = TensorView::new(stored_type(io.dtype), shape, buffer.bytes());
             view.map(|view| (io.name.as_str(), view))
         })
         .collect::<Result<Vec<_>, _>>()

@@ -5,7 +5,6 @@
 //! further than to where it begins.
 
 use anyhow::{Context, Result, bail};
-use metainfer::graph::DType;
 
 use super::values::Values;
 
@@ -62,28 +61,10 @@ fn tensor(name: &str, values: &Values) -> Vec<u8> {
         put_varint(&mut message, dim as u64);
     }
     put_varint(&mut message, DATA_TYPE << 3);
-    put_varint(&mut message, data_type(values.dtype));
+    put_varint(&mut message, values.dtype.onnx() as u64);
     put_bytes(&mut message, NAME, name.as_bytes());
     put_bytes(&mut message, RAW_DATA, &values.bytes);
     message
-}
-
-/// Returns the number of `TensorProto.DataType`.
-fn data_type(dtype: DType) -> u64 {
-    match dtype {
-        DType::F32 => 1,
-        DType::U8 => 2,
-        DType::I8 => 3,
-        DType::U16 => 4,
-        DType::I16 => 5,
-        DType::I32 => 6,
-        DType::I64 => 7,
-        DType::Bool => 9,
-        DType::F16 => 10,
-        DType::F64 => 11,
-        DType::U32 => 12,
-        DType::U64 => 13,
-    }
 }
 
 fn put_bytes(message: &mut Vec<u8>, field: u64, bytes: &[u8]) {
@@ -125,6 +106,8 @@ fn take<'a>(rest: &mut &'a [u8], len: usize) -> Result<&'a [u8]> {
 
 #[cfg(test)]
 mod tests {
+    use metainfer::graph::DType;
+
     use super::*;
 
     #[test]

@@ -1,6 +1,6 @@
 //! Comparing outputs with the expected ones, as the ONNX project's own runner does.
 
-use metainfer::graph::DType;
+use metainfer::graph::{DType, f16_to_f32};
 
 use super::values::Values;
 
@@ -76,28 +76,12 @@ fn number(dtype: DType, bytes: &[u8]) -> f64 {
     match dtype {
         DType::F32 => f32::from_bits(word as u32).into(),
         DType::F64 => f64::from_bits(word),
-        DType::F16 => half(word as u16),
+        DType::F16 => f16_to_f32(word as u16).into(),
         DType::I8 => f64::from(word as i8),
         DType::I16 => f64::from(word as i16),
         DType::I32 => f64::from(word as i32),
         DType::I64 => word as i64 as f64,
         DType::U8 | DType::U16 | DType::U32 | DType::U64 | DType::Bool => word as f64,
-    }
-}
-
-/// Widens an f16.
-fn half(bits: u16) -> f64 {
-    let fraction = f64::from(bits & 0x3ff);
-    let magnitude = match (bits >> 10) & 0x1f {
-        0 => fraction * 2f64.powi(-24),
-        31 if fraction > 0.0 => f64::NAN,
-        31 => f64::INFINITY,
-        exponent => (1.0 + fraction / 1024.0) * 2f64.powi(i32::from(exponent) - 15),
-    };
-    if bits >> 15 == 0 {
-        magnitude
-    } else {
-        -magnitude
     }
 }
 
@@ -180,11 +164,12 @@ mod tests {
 
     #[test]
     fn halves_are_widened() {
-        let close = |bits, expected: f64| assert!((half(bits) - expected).abs() < 1e-12);
+        let close =
+            |bits, expected: f64| assert!((f64::from(f16_to_f32(bits)) - expected).abs() < 1e-12);
         close(0x3c00, 1.0);
         close(0xc000, -2.0);
         close(0x0001, 2f64.powi(-24));
         close(0x7bff, 65504.0);
-        assert!(half(0xfc00) < f64::MIN && half(0x7e00).is_nan());
+        assert!(f64::from(f16_to_f32(0xfc00)) < f64::MIN && f16_to_f32(0x7e00).is_nan());
     }
 }

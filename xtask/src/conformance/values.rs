@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use metainfer::graph::{DType, Tensor};
-use safetensors::{Dtype, SafeTensors};
+use metainfer::onnx::element_type;
+use safetensors::SafeTensors;
 
 /// A dense row-major tensor.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,29 +40,12 @@ pub(super) fn read(path: &Path) -> Result<BTreeMap<String, Values>> {
         .with_context(|| format!("`{}` is no safetensors file", path.display()))?;
     let values = tensors.tensors().into_iter().map(|(name, view)| {
         let values = Values {
-            dtype: dtype(view.dtype())?,
+            dtype: element_type(view.dtype())
+                .with_context(|| format!("there is no element type for {:?}", view.dtype()))?,
             shape: view.shape().to_vec(),
             bytes: view.data().to_vec(),
         };
         Ok((name, values))
     });
     values.collect()
-}
-
-fn dtype(dtype: Dtype) -> Result<DType> {
-    Ok(match dtype {
-        Dtype::F32 => DType::F32,
-        Dtype::F16 => DType::F16,
-        Dtype::F64 => DType::F64,
-        Dtype::I8 => DType::I8,
-        Dtype::U8 => DType::U8,
-        Dtype::I16 => DType::I16,
-        Dtype::U16 => DType::U16,
-        Dtype::I32 => DType::I32,
-        Dtype::U32 => DType::U32,
-        Dtype::I64 => DType::I64,
-        Dtype::U64 => DType::U64,
-        Dtype::BOOL => DType::Bool,
-        other => bail!("there is no element type for {other:?}"),
-    })
 }

@@ -11,9 +11,7 @@ use crate::backend::native::render::Renderer;
 use crate::backend::native::space::default_mapping;
 use crate::backend::native::spec::Operation;
 use crate::device::Isa;
-use crate::graph::{
-    Attribute, Graph, Node, Operand, Tensor, TensorData, Value, ValueId, infer, partition,
-};
+use crate::graph::{Attribute, Graph, Node, Tensor, TensorData, Value, ValueId, infer, partition};
 use crate::space::Candidate;
 
 /// A node with its operands, and the outputs it must give.
@@ -144,18 +142,7 @@ impl NodeTest {
                 inputs.push(tensor.data().to_le_bytes());
             }
         }
-        let operands: Vec<Option<Operand<'_>>> = node
-            .inputs
-            .iter()
-            .map(|id| {
-                let value = graph.value((*id)?);
-                Some(Operand {
-                    dtype: value.dtype,
-                    shape: &value.shape,
-                    data: value.data.as_deref(),
-                })
-            })
-            .collect();
+        let operands = graph.operands(&node);
         if let Some(facts) = infer(&node, self.opset, &operands).unwrap() {
             let wanted = facts.iter().enumerate();
             let wanted = wanted.filter(|(idx, _)| Some(*idx) != self.unwanted);

@@ -20,7 +20,7 @@ fn affine_grid(node: &LoopNode<'_>) -> Result<Vec<Operation>, NotCovered> {
     let &[n, ref sizes @ .., d] = y.dims() else {
         return Err(node.refuse("its output is not `[n, …, d]`"));
     };
-    if sizes.len() != d || theta.dims() != [n, d, d + 1] || !element::is_float(y.dtype) {
+    if sizes.len() != d || theta.dims() != [n, d, d + 1] || !y.dtype.is_float() {
         return Err(node.refuse("its matrices do not fit its output"));
     }
     let is_aligned = node.node.int("align_corners", 0) != 0;

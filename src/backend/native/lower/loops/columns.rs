@@ -62,7 +62,7 @@ fn columns_to_image(node: &LoopNode<'_>) -> Result<Vec<Operation>, NotCovered> {
     if x.dims() != [n, c * per_block, columns] {
         return Err(misfit());
     }
-    let is_float = element::is_float(x.dtype);
+    let is_float = x.dtype.is_float();
     let facts = json!({
         "planes": n * c,
         "image": image,

@@ -84,7 +84,7 @@ fn read<'a>(node: &LoopNode<'a>) -> Result<Convolution<'a>, NotCovered> {
             x.shape, w.shape
         )));
     }
-    if !element::is_float(x.dtype) || w.dtype != x.dtype || y.dtype != x.dtype {
+    if !x.dtype.is_float() || w.dtype != x.dtype || y.dtype != x.dtype {
         return Err(node.refuse(format!("elements of {} and {}", x.dtype, w.dtype)));
     }
     let spatial = [&w.dims()[2..], &x.dims()[2..], &y.dims()[2..]];

@@ -124,7 +124,7 @@ fn border<'a>(
         return Ok((format!("*(x1 as *const {storage})"), vec![x, value]));
     }
     let value = match node.node.attributes.get("value") {
-        Some(Attribute::Float(value)) if element::is_float(dtype) => bits(f64::from(*value), dtype),
+        Some(Attribute::Float(value)) if dtype.is_float() => bits(f64::from(*value), dtype),
         _ => "0".to_owned(),
     };
     Ok((value, vec![x]))

@@ -18,7 +18,7 @@ fn determinant(node: &LoopNode<'_>) -> Result<Vec<Operation>, NotCovered> {
         [.., rows, columns] if rows == columns => *rows,
         _ => return Err(node.refuse(format!("input {} is not square", x.shape))),
     };
-    if !element::is_float(x.dtype) || y.dtype != x.dtype {
+    if !x.dtype.is_float() || y.dtype != x.dtype {
         return Err(node.refuse(format!("elements of {}", x.dtype)));
     }
     let facts = json!({

@@ -64,7 +64,7 @@ fn einsum(node: &LoopNode<'_>) -> Result<Vec<Operation>, NotCovered> {
             .iter()
             .any(|strides| last(strides) == 1);
     let is_dot = !is_row
-        && element::is_float(y.dtype)
+        && y.dtype.is_float()
         && inner.iter().all(|strides| last(strides) <= 1)
         && sums.last().is_some_and(|&n| n >= 2 * LANES);
     let n_inputs = inputs.len();
@@ -85,7 +85,7 @@ fn einsum(node: &LoopNode<'_>) -> Result<Vec<Operation>, NotCovered> {
             moves[idx] = strides.pop() == Some(1);
         }
     }
-    let is_float = element::is_float(y.dtype);
+    let is_float = y.dtype.is_float();
     let operands: Vec<_> = (0..n_inputs)
         .map(|idx| {
             json!({

@@ -85,10 +85,6 @@ pub(super) fn float(value: f64, dtype: DType) -> String {
     }
 }
 
-pub(super) fn is_float(dtype: DType) -> bool {
-    matches!(dtype, DType::F32 | DType::F16 | DType::F64)
-}
-
 pub(super) fn is_signed(dtype: DType) -> bool {
     matches!(dtype, DType::I8 | DType::I16 | DType::I32 | DType::I64)
 }

@@ -97,7 +97,7 @@ fn eye_like(node: &LoopNode<'_>) -> Result<Vec<Operation>, NotCovered> {
 
 /// Returns the bits of one.
 fn one(dtype: DType) -> String {
-    if element::is_float(dtype) {
+    if dtype.is_float() {
         super::crop::bits(1.0, dtype)
     } else {
         "1".to_owned()
@@ -150,7 +150,7 @@ fn range(node: &LoopNode<'_>) -> Result<Vec<Operation>, NotCovered> {
         number("x1")
     )];
     let ty = element::rust_type(y.dtype);
-    let value = if element::is_float(y.dtype) {
+    let value = if y.dtype.is_float() {
         format!("start + i0 as {ty} * delta")
     } else {
         format!("start.wrapping_add((i0 as {ty}).wrapping_mul(delta))")

@@ -25,7 +25,7 @@ fn grid_sample(node: &LoopNode<'_>) -> Result<Vec<Operation>, NotCovered> {
         && y.dims().get(..2) == Some(&[n, c])
         && grid.dims().last() == Some(&sizes.len())
         && grid.shape.len() * c == y.shape.len() * sizes.len()
-        && element::is_float(grid.dtype);
+        && grid.dtype.is_float();
     if !fits {
         return Err(node.refuse("its grid does not fit its input"));
     }

@@ -162,7 +162,7 @@ fn plain(node: &LoopNode<'_>) -> Result<Vec<Operation>, NotCovered> {
     let dtype = y.dtype;
     let mut inputs = vec![read.lhs, read.rhs];
     let rust = element::rust_type(dtype);
-    let is_float = element::is_float(dtype);
+    let is_float = dtype.is_float();
     let scaled = |factor: f32, text: String| match (factor.to_bits() == 1f32.to_bits(), is_float) {
         (true, _) => text,
         (false, true) => format!("{text} * {}", element::float(factor.into(), dtype)),

@@ -154,7 +154,7 @@ fn any_type(
     places: &[Option<String>; 2],
 ) -> Result<Vec<Operation>, NotCovered> {
     let (x, y) = (node.required(0)?, node.main_output()?);
-    if !element::is_float(x.dtype) {
+    if !x.dtype.is_float() {
         return Err(node.refuse(format!("elements of {}", x.dtype)));
     }
     let own = element::rust_type(x.dtype);

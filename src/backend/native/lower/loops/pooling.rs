@@ -88,7 +88,7 @@ fn operation(
 ) -> Lowered {
     let dtype = x.dtype;
     let is_max = kind == "MaxPool";
-    if dtype == DType::Bool || !(is_max || element::is_float(dtype)) {
+    if dtype == DType::Bool || !(is_max || dtype.is_float()) {
         return Err(node.refuse(format!("elements of {dtype}")));
     }
     let indices = node.output(1);
@@ -108,7 +108,7 @@ fn operation(
             format!("pow(sum, 1.0 / {power}f64)"),
         ),
     };
-    let least = if element::is_float(dtype) {
+    let least = if dtype.is_float() {
         element::float(f64::NEG_INFINITY, dtype)
     } else {
         format!("{}::MIN", dtype.name())

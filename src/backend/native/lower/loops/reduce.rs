@@ -44,7 +44,7 @@ fn fold(kind: &str, dtype: DType, count: usize) -> Option<Fold> {
         _ if dtype == DType::Bool => return None,
         _ => {}
     }
-    let is_float = element::is_float(dtype);
+    let is_float = dtype.is_float();
     let own = element::rust_type(dtype);
     // What logarithms and roots are taken of.
     let real = if is_float { own } else { "f64" };
@@ -126,7 +126,7 @@ fn fold(kind: &str, dtype: DType, count: usize) -> Option<Fold> {
 /// The largest or the smallest element; what is not a number stays.
 fn extreme(dtype: DType, is_max: bool) -> Fold {
     let own = element::rust_type(dtype);
-    let bound = match (element::is_float(dtype), is_max) {
+    let bound = match (dtype.is_float(), is_max) {
         (true, true) => "NEG_INFINITY",
         (true, false) => "INFINITY",
         (false, true) => "MIN",
@@ -135,11 +135,11 @@ fn extreme(dtype: DType, is_max: bool) -> Fold {
     let (start, combine) = match (dtype, is_max) {
         (DType::Bool, true) => ("false".to_owned(), "a | b"),
         (DType::Bool, false) => ("true".to_owned(), "a & b"),
-        (_, true) if element::is_float(dtype) => (
+        (_, true) if dtype.is_float() => (
             format!("{own}::{bound}"),
             "if a > b || a != a { a } else { b }",
         ),
-        (_, false) if element::is_float(dtype) => (
+        (_, false) if dtype.is_float() => (
             format!("{own}::{bound}"),
             "if a < b || a != a { a } else { b }",
         ),

@@ -27,7 +27,7 @@ fn image(node: &LoopNode<'_>, x: &Known<'_>) -> Result<([usize; 4], Value), NotC
     let &[n, c, h, w] = x.dims() else {
         return Err(node.refuse(format!("input {} has not four axes", x.shape)));
     };
-    if !element::is_float(x.dtype) {
+    if !x.dtype.is_float() {
         return Err(node.refuse(format!("elements of {}", x.dtype)));
     }
     let load = |pointer: &str| element::load(x.dtype, &format!("{pointer}.add(at)"));

@@ -3,7 +3,7 @@
 //! Formulas are those of the ONNX operator specification. Half-precision elements are computed in
 //! f32 and rounded after each operator; integers wrap.
 
-use super::element::{constant, float, is_float, is_signed, rust_type};
+use super::element::{constant, float, is_signed, rust_type};
 use super::node::{Known, LoopNode};
 use crate::graph::{Attribute, DType};
 
@@ -55,7 +55,7 @@ fn unary(node: &LoopNode<'_>, x: &Term, output: DType) -> Option<String> {
         "BitwiseNot" => return Some(format!("!{v}")),
         _ => {}
     }
-    if is_float(dtype) {
+    if dtype.is_float() {
         return float_unary(node, op, v, dtype);
     }
     if dtype == DType::Bool {
@@ -192,7 +192,7 @@ fn binary(node: &LoopNode<'_>, a: &Term, b: &Term, output: DType) -> Option<Stri
     let (x, y) = (&a.text, &b.text);
     let dtype = a.dtype;
     let compare = |sign: &str| Some(format!("{x} {sign} {y}"));
-    let float = is_float(dtype);
+    let float = dtype.is_float();
     match node.node.op.as_str() {
         "Equal" => return compare("=="),
         "Greater" => return compare(">"),
@@ -252,7 +252,7 @@ fn binary(node: &LoopNode<'_>, a: &Term, b: &Term, output: DType) -> Option<Stri
 
 fn power(a: &Term, b: &Term, output: DType) -> String {
     let (x, y) = (&a.text, &b.text);
-    match (is_float(a.dtype), is_float(b.dtype)) {
+    match (a.dtype.is_float(), b.dtype.is_float()) {
         (true, _) if a.dtype == DType::F64 => format!("pow({x}, {y} as f64)"),
         (true, _) => match y.as_str() {
             "(2.0f32)" => format!("{x} * {x}"),
@@ -269,7 +269,7 @@ fn variadic(node: &LoopNode<'_>, args: &[&Term], output: DType) -> Option<String
     if output == DType::Bool {
         return None;
     }
-    let float = is_float(output);
+    let float = output.is_float();
     let fold = |combine: &dyn Fn(String, &str) -> String| {
         let (first, rest) = args.split_first()?;
         Some(rest.iter().fold(first.text.clone(), |folded, term| {
@@ -318,10 +318,10 @@ pub(super) fn cast(x: &Term, to: DType) -> String {
     match (x.dtype, to) {
         (from, to) if from == to => v.clone(),
         (DType::Bool, to) => format!("{v} as u8 as {}", rust_type(to)),
-        (from, DType::Bool) if is_float(from) => format!("{v} != 0.0"),
+        (from, DType::Bool) if from.is_float() => format!("{v} != 0.0"),
         (_, DType::Bool) => format!("{v} != 0"),
         // Narrow integers take the low bits of what was truncated.
-        (from, DType::I8 | DType::U8 | DType::I16 | DType::U16) if is_float(from) => {
+        (from, DType::I8 | DType::U8 | DType::I16 | DType::U16) if from.is_float() => {
             format!("{v} as i64 as {}", rust_type(to))
         }
         (_, to) => format!("{v} as {}", rust_type(to)),

@@ -35,7 +35,7 @@ fn scan(
     if x.dtype == DType::Bool {
         return Err(node.refuse("Booleans have no sum"));
     }
-    let is_float = element::is_float(x.dtype);
+    let is_float = x.dtype.is_float();
     let dtype = element::rust_type(x.dtype);
     let facts = json!({
         "dtype": dtype,

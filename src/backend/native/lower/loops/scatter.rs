@@ -81,7 +81,7 @@ fn operation(
 
 /// Returns what becomes of an old element `a` and its update `b`; `None` if the update replaces it.
 fn combination(node: &LoopNode<'_>, dtype: DType) -> Result<Option<&'static str>, NotCovered> {
-    let is_float = element::is_float(dtype);
+    let is_float = dtype.is_float();
     let reduction = node.node.string("reduction", "none");
     Ok(Some(match (reduction, dtype) {
         ("none", _) => return Ok(None),

@@ -19,7 +19,7 @@ pub(super) fn lower(node: &LoopNode<'_>) -> Option<Result<Vec<Operation>, NotCov
 
 fn lower_node(node: &LoopNode<'_>) -> Result<Vec<Operation>, NotCovered> {
     let (x, y) = (node.required(0)?, node.main_output()?);
-    if !element::is_float(x.dtype) {
+    if !x.dtype.is_float() {
         return Err(node.refuse(format!("elements of {}", x.dtype)));
     }
     let (dims, rank) = (x.dims(), x.dims().len());

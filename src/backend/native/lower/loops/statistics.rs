@@ -22,7 +22,7 @@ pub(super) fn lower(node: &LoopNode<'_>) -> Option<Result<Vec<Operation>, NotCov
 /// Refuses elements that are no floats.
 fn floats<'a>(node: &LoopNode<'a>) -> Result<(Known<'a>, Known<'a>), NotCovered> {
     let (x, y) = (node.required(0)?, node.main_output()?);
-    if element::is_float(x.dtype) {
+    if x.dtype.is_float() {
         Ok((x, y))
     } else {
         Err(node.refuse(format!("elements of {}", x.dtype)))

@@ -1,7 +1,6 @@
 //! A recurrent node, read.
 
 use super::{packed, plain};
-use crate::backend::native::lower::loops::element;
 use crate::backend::native::lower::loops::node::{Known, LoopNode};
 use crate::backend::native::lower::subgraph::NotCovered;
 use crate::backend::native::spec::Operation;
@@ -186,7 +185,7 @@ fn read<'a>(node: &LoopNode<'a>, recurrence: Recurrence) -> Result<Cell<'a>, Not
     }
     let floats = [Some(x), Some(w), Some(r), cell.b, cell.h, cell.c, cell.p];
     let floats = floats.iter().chain(&cell.outputs).flatten();
-    if !element::is_float(x.dtype) || floats.into_iter().any(|known| known.dtype != x.dtype) {
+    if !x.dtype.is_float() || floats.into_iter().any(|known| known.dtype != x.dtype) {
         return Err(node.refuse(format!("elements of {}", x.dtype)));
     }
     if cell.lengths.is_some_and(|known| known.dtype != DType::I32) {

@@ -19,27 +19,15 @@ pub(in crate::backend::native::lower::loops) fn lower(
 }
 
 fn resize(node: &LoopNode<'_>) -> Result<Vec<Operation>, NotCovered> {
-    let axes = axis::axes(node)?;
-    if axes.iter().any(|axis| axis.old == 0) {
-        return Err(node.refuse("there is nothing to resample"));
-    }
-    let has_modes = node.node.op == "Resize" && node.opset() >= 11;
-    let name = if has_modes {
-        node.node
-            .string("coordinate_transformation_mode", "half_pixel")
-    } else {
-        "asymmetric"
-    };
-    let transformation = Transformation::parse(name)
-        .ok_or_else(|| node.refuse(format!("its coordinate transformation is `{name}`")))?;
+    let (axes, transformation) = coordinates(node)?;
     let inside: Vec<[usize; 2]> = axes
         .iter()
         .map(|axis| inside(axis, transformation))
         .collect();
     match node.node.string("mode", "nearest") {
-        "nearest" => nearest(node, &axes, transformation, &inside, has_modes),
+        "nearest" => nearest(node, &axes, transformation, &inside),
         mode @ ("linear" | "bilinear" | "cubic") => {
-            let flag = |name| has_modes && node.node.int(name, 0) != 0;
+            let flag = |name| has_modes(node) && node.node.int(name, 0) != 0;
             let how = Interpolation {
                 cubic: (mode == "cubic").then(|| node.node.float("cubic_coeff_a", -0.75)),
                 antialias: flag("antialias"),
@@ -54,6 +42,28 @@ fn resize(node: &LoopNode<'_>) -> Result<Vec<Operation>, NotCovered> {
         }
         other => Err(node.refuse(format!("its mode is `{other}`"))),
     }
+}
+
+/// Returns whether the attributes of operator set 11 say how to resample.
+fn has_modes(node: &LoopNode<'_>) -> bool {
+    node.node.op == "Resize" && node.opset() >= 11
+}
+
+/// Returns the axes, none of which is empty, and how places on them are found.
+fn coordinates(node: &LoopNode<'_>) -> Result<(Vec<Axis>, Transformation), NotCovered> {
+    let axes = axis::axes(node)?;
+    if axes.iter().any(|axis| axis.old == 0) {
+        return Err(node.refuse("there is nothing to resample"));
+    }
+    let name = if has_modes(node) {
+        node.node
+            .string("coordinate_transformation_mode", "half_pixel")
+    } else {
+        "asymmetric"
+    };
+    let transformation = Transformation::parse(name)
+        .ok_or_else(|| node.refuse(format!("its coordinate transformation is `{name}`")))?;
+    Ok((axes, transformation))
 }
 
 /// Returns the range of outputs along an axis that lie in the input; the others are extrapolated.
@@ -76,10 +86,9 @@ fn nearest(
     axes: &[Axis],
     transformation: Transformation,
     inside: &[[usize; 2]],
-    has_modes: bool,
 ) -> Result<Vec<Operation>, NotCovered> {
     let (x, y) = (node.required(0)?, node.main_output()?);
-    let maps = nearest_maps(node, axes, transformation, inside, has_modes)?;
+    let maps = nearest_maps(node, axes, transformation, inside)?;
     let is_whole = axes
         .iter()
         .zip(inside)
@@ -95,9 +104,8 @@ fn nearest_maps(
     axes: &[Axis],
     transformation: Transformation,
     inside: &[[usize; 2]],
-    has_modes: bool,
 ) -> Result<Vec<remap::Axis>, NotCovered> {
-    let rounding = if has_modes {
+    let rounding = if has_modes(node) {
         node.node.string("nearest_mode", "round_prefer_floor")
     } else {
         "simple"
@@ -135,15 +143,7 @@ pub(in crate::backend::native::lower) fn nearest_pixels(
     node: &Node,
 ) -> Option<[Vec<usize>; 2]> {
     let node = &LoopNode::new(ctx, node).ok()?;
-    let axes = axis::axes(node).ok()?;
-    let has_modes = node.node.op == "Resize" && node.opset() >= 11;
-    let name = if has_modes {
-        node.node
-            .string("coordinate_transformation_mode", "half_pixel")
-    } else {
-        "asymmetric"
-    };
-    let transformation = Transformation::parse(name)?;
+    let (axes, transformation) = coordinates(node).ok()?;
     let [batch, channels, _, _] = axes.as_slice() else {
         return None;
     };
@@ -153,7 +153,7 @@ pub(in crate::backend::native::lower) fn nearest_pixels(
         return None;
     }
     let inside: Vec<[usize; 2]> = axes.iter().map(|axis| [0, axis.new]).collect();
-    let maps = nearest_maps(node, &axes, transformation, &inside, has_modes).ok()?;
+    let maps = nearest_maps(node, &axes, transformation, &inside).ok()?;
     let mut maps = maps.into_iter().map(|axis| axis.map);
     let is_identity = |map: Vec<usize>| map.iter().enumerate().all(|(idx, &at)| idx == at);
     let kept = is_identity(maps.next()?) && is_identity(maps.next()?);
@@ -162,7 +162,7 @@ pub(in crate::backend::native::lower) fn nearest_pixels(
 
 /// Returns the expression of the bits of what is extrapolated.
 fn fill(value: f64, dtype: DType) -> String {
-    if element::is_float(dtype) {
+    if dtype.is_float() {
         return crop::bits(value, dtype);
     }
     let number = element::float(value, DType::F64);
