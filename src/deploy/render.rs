@@ -186,7 +186,7 @@ fn opt_level(level: &str) -> String {
 fn arch(isa: Isa) -> Option<&'static str> {
     match isa {
         Isa::Portable => None,
-        Isa::X86V2 | Isa::X86V3 | Isa::X86V4 => Some("x86_64"),
+        Isa::X86V2 | Isa::X86V3 | Isa::X86V4 | Isa::X86V4Vnni => Some("x86_64"),
         Isa::Neon => Some("aarch64"),
     }
 }
@@ -195,6 +195,8 @@ fn arch(isa: Isa) -> Option<&'static str> {
 fn detect(isa: Isa) -> &'static str {
     match isa {
         Isa::Neon => "is_aarch64_feature_detected",
-        Isa::Portable | Isa::X86V2 | Isa::X86V3 | Isa::X86V4 => "is_x86_feature_detected",
+        Isa::Portable | Isa::X86V2 | Isa::X86V3 | Isa::X86V4 | Isa::X86V4Vnni => {
+            "is_x86_feature_detected"
+        }
     }
 }

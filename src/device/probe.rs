@@ -55,10 +55,13 @@ fn best_isa() -> Isa {
         && is_x86_feature_detected!("avx512cd")
         && is_x86_feature_detected!("avx512dq")
         && is_x86_feature_detected!("avx512vl");
-    match (v2, v3, v4) {
-        (_, _, true) => Isa::X86V4,
-        (_, true, _) => Isa::X86V3,
-        (true, _, _) => Isa::X86V2,
+    let vnni =
+        v4 && is_x86_feature_detected!("avx512vnni") && is_x86_feature_detected!("avx512vbmi");
+    match (v2, v3, v4, vnni) {
+        (_, _, _, true) => Isa::X86V4Vnni,
+        (_, _, true, _) => Isa::X86V4,
+        (_, true, _, _) => Isa::X86V3,
+        (true, _, _, _) => Isa::X86V2,
         _ => Isa::Portable,
     }
 }

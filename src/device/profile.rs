@@ -21,6 +21,9 @@ pub enum Isa {
     /// AVX-512 F, BW, CD, DQ, VL.
     #[serde(rename = "x86-64-v4")]
     X86V4,
+    /// AVX-512 VNNI and VBMI as well.
+    #[serde(rename = "x86-64-v4-vnni")]
+    X86V4Vnni,
     /// `AArch64` Advanced SIMD.
     #[serde(rename = "aarch64-neon")]
     Neon,
@@ -51,11 +54,12 @@ pub struct DeviceProfile {
 
 impl Isa {
     /// All instruction sets, weakest first.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Portable,
         Self::X86V2,
         Self::X86V3,
         Self::X86V4,
+        Self::X86V4Vnni,
         Self::Neon,
     ];
 
@@ -66,6 +70,7 @@ impl Isa {
             Self::X86V2 => "x86-64-v2",
             Self::X86V3 => "x86-64-v3",
             Self::X86V4 => "x86-64-v4",
+            Self::X86V4Vnni => "x86-64-v4-vnni",
             Self::Neon => "aarch64-neon",
         }
     }

@@ -129,6 +129,9 @@ mod tests {
         assert!(Isa::Neon.runs(Isa::Portable));
         assert!(!Isa::Neon.runs(Isa::X86V2));
         assert!(!Isa::X86V4.runs(Isa::Neon));
+        assert!(Isa::X86V4Vnni.runs(Isa::X86V4));
+        assert!(!Isa::X86V4.runs(Isa::X86V4Vnni));
+        assert!(!Isa::Neon.runs(Isa::X86V4Vnni));
         assert!(!Isa::Portable.runs(Isa::X86V2));
     }
 

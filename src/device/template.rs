@@ -23,7 +23,7 @@ pub enum ProfileError {
     },
 }
 
-const TEMPLATES: [(Isa, &str); 5] = [
+const TEMPLATES: [(Isa, &str); 6] = [
     (
         Isa::Portable,
         include_str!("../../templates/devices/portable.toml"),
@@ -39,6 +39,10 @@ const TEMPLATES: [(Isa, &str); 5] = [
     (
         Isa::X86V4,
         include_str!("../../templates/devices/x86-64-v4.toml"),
+    ),
+    (
+        Isa::X86V4Vnni,
+        include_str!("../../templates/devices/x86-64-v4-vnni.toml"),
     ),
     (
         Isa::Neon,

@@ -19,6 +19,7 @@ const V2: &str = "sse3,ssse3,sse4.1,sse4.2,popcnt";
 const V3: &str = "avx,avx2,bmi1,bmi2,f16c,fma,lzcnt,movbe,popcnt";
 const V4: &str =
     "avx,avx2,bmi1,bmi2,f16c,fma,lzcnt,movbe,popcnt,avx512f,avx512bw,avx512cd,avx512dq,avx512vl";
+const V4_VNNI: &str = "avx,avx2,bmi1,bmi2,f16c,fma,lzcnt,movbe,popcnt,avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx512vnni,avx512vbmi";
 
 /// Returns the vector widths of an instruction set, widest first.
 pub fn tables(isa: Isa) -> &'static [VectorTable] {
@@ -52,6 +53,15 @@ pub fn tables(isa: Isa) -> &'static [VectorTable] {
                     table(16, 32, V4, "isa/avx512.rs"),
                     table(8, 32, V4, "isa/avx2.rs"),
                     table(4, 32, V4, "isa/fma128.rs"),
+                ]
+            }
+        }
+        Isa::X86V4Vnni => {
+            const {
+                &[
+                    table(16, 32, V4_VNNI, "isa/avx512.rs"),
+                    table(8, 32, V4_VNNI, "isa/avx2.rs"),
+                    table(4, 32, V4_VNNI, "isa/fma128.rs"),
                 ]
             }
         }
