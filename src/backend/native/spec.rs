@@ -40,6 +40,37 @@ pub struct Conv {
     pub pooled: Option<ValueId>,
     /// Whether the results themselves are wanted.
     pub stored: bool,
+    /// How it computes with integers, if it does.
+    pub quantized: Option<Quantized>,
+}
+
+/// How integers stand for numbers: `scale · (q − zero_point)`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Affine {
+    /// The number of one step.
+    pub scale: f32,
+    /// The u8 that stands for zero.
+    pub zero_point: i32,
+}
+
+/// What makes a convolution, dense layer or matrix product one of integers.
+///
+/// `acc = Σ (x − x.zero_point) · w` is exact. `v = acc · x.scale · weight_scales[oc] + bias[oc]`
+/// and the epilogue are f32, and the result is `round(v / y.scale) + y.zero_point`, ties to even,
+/// clamped to `[0, 255]`. Kernels fold factors together, so that results next to a tie may differ
+/// by one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Quantized {
+    /// The main input, u8.
+    pub x: Affine,
+    /// Weights of zero point 0 in the order of the f32 ones, which are left out then.
+    pub weights: Vec<i8>,
+    /// Scale of the weights by output channel.
+    pub weight_scales: Vec<f32>,
+    /// The result is rounded to u8 with this; `None`: it stays f32.
+    pub y: Option<Affine>,
+    /// How the residual is read, if it is u8; `None`: it is f32.
+    pub residual: Option<Affine>,
 }
 
 /// A fully connected layer.
@@ -59,6 +90,8 @@ pub struct Dense {
     pub bias: Vec<f32>,
     /// The value added or multiplied by an epilogue.
     pub residual: Option<ValueId>,
+    /// How it computes with integers, if it does.
+    pub quantized: Option<Quantized>,
 }
 
 /// Max or average pooling.
@@ -180,6 +213,9 @@ pub struct MatMul {
     pub operands: Vec<Source>,
     /// The value of the result.
     pub output: ValueId,
+    /// How it computes with integers, if it does: its weights are the right operand, the inner
+    /// extent by columns, and the operands have no second.
+    pub quantized: Option<Quantized>,
 }
 
 /// Where the elements of matrices lie: distances in elements.

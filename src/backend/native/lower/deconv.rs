@@ -105,6 +105,7 @@ pub(super) fn deconvolution(ctx: &Lowering<'_>, node: &Node) -> Result<Vec<Opera
                 scale: None,
                 pooled: None,
                 stored: true,
+                quantized: None,
             };
             made.push(([row.first, column.first], conv));
         }

@@ -61,6 +61,7 @@ pub(super) fn convolution(ctx: &Lowering<'_>, node: &Node) -> Lowered {
             weights,
             bias,
             residual: fused.residual,
+            quantized: None,
         };
         let mut operations =
             vec![ctx.operation(format!("dense {ic}→{oc}"), Kind::Dense(dense), x, y)];
@@ -87,6 +88,7 @@ pub(super) fn convolution(ctx: &Lowering<'_>, node: &Node) -> Lowered {
         residual: fused.residual,
         scale,
         pooled: fused.pooled,
+        quantized: None,
     };
     let name = format!("conv {kh}x{kw} {ic}→{oc} g{groups}");
     let kind = if conv.is_depthwise() && conv.scale.is_none() {
@@ -184,6 +186,7 @@ pub(super) fn fully_connected(ctx: &Lowering<'_>, node: &Node) -> Lowered {
         weights,
         bias,
         residual: fused.residual,
+        quantized: None,
     };
     let main = ctx.operation(format!("dense {k}→{m}"), Kind::Dense(dense), x, y);
     Ok(std::iter::once(main)

@@ -195,7 +195,12 @@ fn render(
                 residual: bound.residual.map(|id| buffers.geometry(id)),
                 x_is_exclusive: bound.x_is_exclusive,
             };
-            if mapping.word("vector") == Some("width") {
+            if conv.quantized.is_some() {
+                match operation.kind {
+                    Kind::Conv(_) => kernels::qconv(ctx, conv, mapping, &places),
+                    _ => kernels::qdepthwise(ctx, conv, mapping, &places),
+                }
+            } else if mapping.word("vector") == Some("width") {
                 kernels::conv_width(ctx, conv, mapping, &places)
             } else if matches!(operation.kind, Kind::Conv(_)) {
                 kernels::conv(ctx, conv, mapping, &places)
@@ -210,7 +215,9 @@ fn render(
             let inputs: Vec<Geometry> = inputs.map(|id| buffers.geometry(*id)).collect();
             kernels::concat(ctx, &inputs, &y)
         }
+        Kind::Dense(dense) if dense.quantized.is_some() => kernels::qdense(ctx, dense, mapping),
         Kind::Dense(dense) => kernels::dense(ctx, dense, mapping),
+        Kind::MatMul(matmul) if matmul.quantized.is_some() => kernels::qmatmul(ctx, matmul),
         Kind::MatMul(matmul) => kernels::matmul(ctx, matmul),
         Kind::Pool(pool) => kernels::pool(ctx, pool, &x, &y),
         Kind::Map(map) => {

@@ -306,6 +306,7 @@ pub(super) fn base(input: [usize; 3], oc: usize, kernel: usize, stride: usize, p
         scale: None,
         pooled: None,
         stored: true,
+        quantized: None,
     }
 }
 
@@ -408,10 +409,7 @@ fn random_mapping(rng: &mut ChaCha8Rng, isa: Isa) -> Mapping {
 
 pub(super) fn isas() -> Vec<Isa> {
     let host = crate::device::probe::host().isa;
-    [Isa::Portable, Isa::X86V2, Isa::X86V3, Isa::X86V4, Isa::Neon]
-        .into_iter()
-        .filter(|&isa| host.runs(isa))
-        .collect()
+    Isa::ALL.into_iter().filter(|&isa| host.runs(isa)).collect()
 }
 
 /// Checks `n` random mappings of each case on one instruction set.
@@ -569,6 +567,7 @@ fn dense(bench: &mut Bench, n: usize, k: usize, m: usize, mapping: &Mapping) {
         weights,
         bias,
         residual: None,
+        quantized: None,
     };
     bench.push(Kind::Dense(dense), x, y, mapping.clone());
 }

@@ -128,6 +128,7 @@ fn with_epilogue(node: &LoopNode<'_>, epilogue: &[NodeId]) -> Result<Vec<Operati
         epilogue: fused.steps,
         operands,
         output,
+        quantized: None,
     };
     let x = if read.lhs.data.is_none() {
         read.lhs.id
