@@ -13,7 +13,50 @@ pub struct VectorTable {
     pub features: &'static str,
     /// The template that defines the primitives.
     pub template: &'static str,
+    /// Products of u8 and s8 in lanes of as many i32.
+    pub integers: Integers,
 }
+
+/// How an instruction set multiplies u8 by s8.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Integers {
+    /// The template that defines vectors of i32.
+    pub template: &'static str,
+    /// The template that defines sums of four products.
+    pub dot: &'static str,
+    /// Whether the weights of a vector lie in two halves: the first and third of each four, then
+    /// the second and fourth.
+    pub halves: bool,
+    /// Whether bytes can be permuted across a whole vector.
+    pub permutes: bool,
+}
+
+impl Integers {
+    const fn new(template: &'static str, dot: &'static str, halves: bool) -> Self {
+        Self {
+            template,
+            dot,
+            halves,
+            permutes: false,
+        }
+    }
+
+    /// Returns the registers that a vector of weights takes.
+    pub fn registers(self) -> usize {
+        1 + usize::from(self.halves)
+    }
+}
+
+const INTEGERS_16: Integers = Integers::new("isa/q_avx512.rs", "isa/dot_avx512.rs", true);
+const INTEGERS_8: Integers = Integers::new("isa/q_avx2.rs", "isa/dot_avx2.rs", true);
+const INTEGERS_4: Integers = Integers::new("isa/q_sse4.rs", "isa/dot_sse4.rs", true);
+const VNNI_16: Integers = Integers {
+    permutes: true,
+    ..Integers::new("isa/q_avx512.rs", "isa/dot_vnni512.rs", false)
+};
+const VNNI_8: Integers = Integers::new("isa/q_avx2.rs", "isa/dot_vnni256.rs", false);
+const NEON: Integers = Integers::new("isa/q_neon.rs", "isa/dot_neon.rs", false);
+const PORTABLE: Integers = Integers::new("isa/q_portable.rs", "isa/dot_portable.rs", false);
 
 const V2: &str = "sse3,ssse3,sse4.1,sse4.2,popcnt";
 const V3: &str = "avx,avx2,bmi1,bmi2,f16c,fma,lzcnt,movbe,popcnt";
@@ -28,44 +71,46 @@ pub fn tables(isa: Isa) -> &'static [VectorTable] {
         registers: usize,
         features: &'static str,
         template: &'static str,
+        integers: Integers,
     ) -> VectorTable {
         VectorTable {
             lanes,
             registers,
             features,
             template,
+            integers,
         }
     }
     match isa {
-        Isa::Portable => const { &[table(4, 16, "", "isa/portable.rs")] },
-        Isa::X86V2 => const { &[table(4, 16, V2, "isa/sse4.rs")] },
+        Isa::Portable => const { &[table(4, 16, "", "isa/portable.rs", PORTABLE)] },
+        Isa::X86V2 => const { &[table(4, 16, V2, "isa/sse4.rs", INTEGERS_4)] },
         Isa::X86V3 => {
             const {
                 &[
-                    table(8, 16, V3, "isa/avx2.rs"),
-                    table(4, 16, V3, "isa/fma128.rs"),
+                    table(8, 16, V3, "isa/avx2.rs", INTEGERS_8),
+                    table(4, 16, V3, "isa/fma128.rs", INTEGERS_4),
                 ]
             }
         }
         Isa::X86V4 => {
             const {
                 &[
-                    table(16, 32, V4, "isa/avx512.rs"),
-                    table(8, 32, V4, "isa/avx2.rs"),
-                    table(4, 32, V4, "isa/fma128.rs"),
+                    table(16, 32, V4, "isa/avx512.rs", INTEGERS_16),
+                    table(8, 32, V4, "isa/avx2.rs", INTEGERS_8),
+                    table(4, 32, V4, "isa/fma128.rs", INTEGERS_4),
                 ]
             }
         }
         Isa::X86V4Vnni => {
             const {
                 &[
-                    table(16, 32, V4_VNNI, "isa/avx512.rs"),
-                    table(8, 32, V4_VNNI, "isa/avx2.rs"),
-                    table(4, 32, V4_VNNI, "isa/fma128.rs"),
+                    table(16, 32, V4_VNNI, "isa/avx512.rs", VNNI_16),
+                    table(8, 32, V4_VNNI, "isa/avx2.rs", VNNI_8),
+                    table(4, 32, V4_VNNI, "isa/fma128.rs", INTEGERS_4),
                 ]
             }
         }
-        Isa::Neon => const { &[table(4, 32, "neon", "isa/neon.rs")] },
+        Isa::Neon => const { &[table(4, 32, "neon", "isa/neon.rs", NEON)] },
     }
 }
 

@@ -37,16 +37,16 @@ pub fn conv_margins(conv: &Conv, mapping: &Mapping) -> Border {
 }
 
 /// How the channels of a convolution are blocked.
-struct Blocking {
+pub(super) struct Blocking {
     /// Groups after merging, and channels of each.
-    groups: usize,
-    ic: usize,
-    oc: usize,
+    pub(super) groups: usize,
+    pub(super) ic: usize,
+    pub(super) oc: usize,
     /// Input channels of a block, blocks of a split, splits, and channels left over.
-    ch: usize,
+    pub(super) ch: usize,
     blocks: usize,
     splits: usize,
-    rest: usize,
+    pub(super) rest: usize,
 }
 
 /// Makes the kernel.
@@ -145,7 +145,7 @@ pub fn conv(
 }
 
 /// Cuts the rows for tiles of `th` rows, and of one where those do not fit.
-fn tiles(
+pub(super) fn tiles(
     conv: &Conv,
     th: usize,
     tw: usize,
@@ -179,7 +179,7 @@ fn unsupported(why: &str) -> KernelError {
 }
 
 /// Elements between blocks of `ch` input channels.
-fn block_stride(x: Geometry, ch: usize) -> usize {
+pub(super) fn block_stride(x: Geometry, ch: usize) -> usize {
     match x.layout {
         Layout::Nchw => ch * x.plane,
         Layout::Blocked(block) if ch >= block => x.plane,
@@ -188,7 +188,12 @@ fn block_stride(x: Geometry, ch: usize) -> usize {
 }
 
 impl Blocking {
-    fn new(conv: &Conv, ic_block: usize, x: Geometry, lanes: usize) -> Result<Self, KernelError> {
+    pub(super) fn new(
+        conv: &Conv,
+        ic_block: usize,
+        x: Geometry,
+        lanes: usize,
+    ) -> Result<Self, KernelError> {
         let (ic, oc) = (conv.input[0] / conv.groups, conv.output[0] / conv.groups);
         // Groups are merged until their outputs fill vectors; weights across groups are zero.
         let merged = (1..=conv.groups)

@@ -15,6 +15,7 @@ mod qconv;
 mod qdense;
 mod qdepthwise;
 mod qmatmul;
+mod qresult;
 mod reorder;
 mod resample;
 mod source;

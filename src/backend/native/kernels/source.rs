@@ -97,11 +97,38 @@ impl Kernel {
         slots: Vec<Slot>,
         weights: &[f32],
     ) -> Result<Self, KernelError> {
-        let primitives = [
-            ctx.renderer.text(table.template),
-            ctx.renderer.text("vector_math.rs"),
-        ]
-        .concat();
+        let weights = weights.iter().flat_map(|weight| weight.to_le_bytes());
+        let primitives = ctx.renderer.text(table.template);
+        Self::render_with(ctx, template, table, primitives, values)
+            .map(|text| Self::named(&text, slots, weights.collect()))
+    }
+
+    /// Renders a template that computes with integers, too.
+    pub(super) fn render_integers(
+        ctx: KernelCtx<'_>,
+        template: &str,
+        table: VectorTable,
+        values: Value,
+        slots: Vec<Slot>,
+        weights: Vec<u8>,
+    ) -> Result<Self, KernelError> {
+        let templates = [table.template, table.integers.template, table.integers.dot];
+        let primitives = templates
+            .map(|template| ctx.renderer.text(template))
+            .concat();
+        Self::render_with(ctx, template, table, &primitives, values)
+            .map(|text| Self::named(&text, slots, weights))
+    }
+
+    /// Renders the text of a kernel from primitives of an instruction set.
+    fn render_with(
+        ctx: KernelCtx<'_>,
+        template: &str,
+        table: VectorTable,
+        primitives: &str,
+        values: Value,
+    ) -> Result<String, KernelError> {
+        let primitives = [primitives, ctx.renderer.text("vector_math.rs")].concat();
         let context = minijinja::context! {
             c => values, isa => primitives, features => table.features, lanes => table.lanes,
             prelude => ctx.renderer.text("loops/prelude.rs"),
@@ -110,8 +137,7 @@ impl Kernel {
         if table.features.is_empty() {
             text = text.replace("#[target_feature(enable = \"\")]\n", "");
         }
-        let weights = weights.iter().flat_map(|weight| weight.to_le_bytes());
-        Ok(Self::named(&text, slots, weights.collect()))
+        Ok(text)
     }
 
     /// Names the function of a source text, which it calls `KERNEL`, after the text.

@@ -240,7 +240,7 @@ fn interpret(conv: &Conv, data: &BTreeMap<ValueId, Vec<f32>>, x: ValueId) -> Vec
     y
 }
 
-fn apply(step: &Epilogue, v: f32, residual: Option<f32>) -> f32 {
+pub(super) fn apply(step: &Epilogue, v: f32, residual: Option<f32>) -> f32 {
     let number = |text: &str| text.trim_end_matches("f32").parse::<f32>().unwrap();
     match step {
         Epilogue::Relu => v.max(0.0),

@@ -5,6 +5,8 @@ mod generator;
 mod kernels;
 mod levels;
 mod node;
+mod qbench;
+mod qconv;
 mod run;
 mod width;
 
