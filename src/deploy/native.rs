@@ -38,10 +38,10 @@ fn source(program: &program::Program) -> String {
          let outputs = outputs.cast::<*mut u8>();\n",
     );
     for step in &program.steps {
-        let args: Vec<_> = step.args.iter().map(ToString::to_string).collect();
         let symbol = &step.symbol;
         let _ = writeln!(text, "    // {}", step.name.escape_debug());
-        let _ = writeln!(text, "    {symbol}::{symbol}({});", args.join(", "));
+        let function = format!("{symbol}::{symbol}");
+        let _ = writeln!(text, "    {};", step.call(&function));
     }
     text.push_str("}\n");
     for (symbol, kernel) in &program.kernels {

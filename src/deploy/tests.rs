@@ -425,6 +425,7 @@ fn native_program_gives_the_numbers_of_the_model_on_each_instruction_set() {
         let ctx = native::kernels::KernelCtx {
             renderer: &renderer,
             isa,
+            share: native::kernels::Share::Whole,
         };
         let lanes = native::isa::widest(isa).lanes as i64;
         let mapping = [

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::build::{BuildError, Builder, Toolchain, ToolchainError};
-use super::kernels::{KernelCtx, KernelError};
+use super::kernels::{KernelCtx, KernelError, Share};
 use super::layout::Layout;
 use super::lower::lower;
 use super::program::{AssembleError, Choice, Program, assemble};
@@ -236,6 +236,7 @@ impl Model {
         let ctx = KernelCtx {
             renderer: &self.engine.renderer,
             isa: self.engine.isa,
+            share: Share::Whole,
         };
         assemble(ctx, &self.graph, &self.operations, &Choice(candidates)).map_err(|error| {
             let subgraph = match &error {

@@ -31,8 +31,8 @@ pub struct Plan {
     pub len: usize,
 }
 
-/// Bytes that buffers are aligned to: a cache line.
-const ALIGN: usize = 64;
+/// Bytes that buffers and the weights of each kernel are aligned to: a cache line.
+pub const ALIGN: usize = 64;
 
 impl Buffer {
     /// Describes the buffer of a value whose elements have that many bytes.

@@ -39,13 +39,7 @@ pub(super) fn source(program: &Program) -> String {
          if !t.is_null() { *t.add(i) = ticks(); }\n        match i {\n",
     );
     for (idx, step) in program.steps.iter().enumerate() {
-        let args: Vec<String> = step.args.iter().map(ToString::to_string).collect();
-        let _ = writeln!(
-            text,
-            "            {idx} => {}({}),",
-            step.symbol,
-            args.join(", ")
-        );
+        let _ = writeln!(text, "            {idx} => {},", step.call(&step.symbol));
     }
     text.push_str(
         "            _ => {}\n        }\n        i += 1;\n    }\n    \

@@ -3,6 +3,7 @@
 use minijinja::context;
 
 use super::reorder::gcd;
+use super::share::Share;
 use super::source::{Kernel, KernelCtx, KernelError, Slot};
 use crate::backend::native::isa;
 use crate::backend::native::layout::Geometry;
@@ -35,13 +36,15 @@ pub fn concat(
         first += c;
     }
     let [n, _, h, w] = y.dims;
+    let share = ctx.share.along(Share::Rows);
     let values = context! {
-        N => n, H => h, W => w, parts,
+        share => share.word(), rows => share.bounds(Share::Rows, h), N => n, W => w, parts,
         YB => y.block, YR => y.row, YC => y.plane, YN => y.batch,
         YE => if y.block == 1 { y.plane } else { 1 },
     };
     let mut slots: Vec<Slot> = (0..inputs.len()).map(Slot::Operand).collect();
     slots.push(Slot::Output);
     let table = isa::widest(ctx.isa);
-    Kernel::render(ctx, "concat.rs.j2", table, values, slots, &[])
+    let kernel = Kernel::render(ctx, "concat.rs.j2", table, values, slots, &[])?;
+    Ok(kernel.shared(share.of(h, 1, 1)))
 }

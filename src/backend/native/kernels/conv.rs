@@ -3,6 +3,7 @@
 use minijinja::value::Serde;
 use minijinja::{Value, context};
 
+use super::share::{Share, Shares};
 use super::source::{Kernel, KernelCtx, KernelError, Slot, parameter};
 use super::tiling::{self, Row, Variant};
 use crate::backend::native::layout::{Border, Geometry, Layout};
@@ -100,7 +101,15 @@ pub fn conv(
         (true, _) => "weights",
     };
     let order = mapping.word("order").unwrap_or("oc");
-    let (variants, heights, needs_single) = tiles(conv, th, tw, edge)?;
+    let rows_apart = conv.kernel[0] == 1 && conv.output[1] == conv.input[1];
+    let share = match (ctx.share, scale) {
+        // Each call would scale all weights anew, in the same memory; and rows of the input are
+        // scaled by the one call that reads them, channels by all.
+        (Share::Rows, "weights") | (Share::Channels, "input") => Share::Whole,
+        (Share::Rows, "input") if !rows_apart => Share::Whole,
+        (share, _) => share,
+    };
+    let (variants, heights, needs_single) = tiles(conv, th, tw, edge, share)?;
     let oc_groups = vectors / r;
     let per_og = blocking.ic * conv.kernel[0] * conv.kernel[1] * r * lanes;
     let padded_oc = blocking.groups * vectors * lanes;
@@ -126,7 +135,10 @@ pub fn conv(
         GN => conv.output[0].next_multiple_of(32), SN => conv.input[0].next_multiple_of(32),
     };
     let choices = context! {
-        edge, order, scale, variants => Value::from(Serde(variants)), heights, rest_th => needs_single,
+        edge, order, scale, share => share.word(),
+        rows => share.bounds(Share::Rows, conv.output[1]),
+        channels => share.bounds(Share::Channels, blocking.groups * oc_groups),
+        variants => Value::from(Serde(variants)), heights, rest_th => needs_single,
         taps => mapping.word("taps").unwrap_or("loop"),
         epilogue => Value::from(Serde(&conv.epilogue)), residual => geometry.residual.is_some(),
         gap => conv.pooled.is_some(), store => conv.stored,
@@ -141,7 +153,13 @@ pub fn conv(
     }
     let weights = pack(conv, &blocking, r, lanes, vectors);
     let values = minijinja::value::merge_maps([values, places, choices]);
-    Kernel::render(ctx, "conv.rs.j2", table, values, slots, &weights)
+    let kernel = Kernel::render(ctx, "conv.rs.j2", table, values, slots, &weights)?;
+    let shares = share.of(conv.output[1], th, blocking.groups * oc_groups);
+    Ok(kernel.shared(shares.map(|shares| Shares {
+        // Means over rows are summed up call by call.
+        concurrent: share == Share::Channels || conv.pooled.is_none(),
+        ..shares
+    })))
 }
 
 /// Cuts the rows for tiles of `th` rows, and of one where those do not fit.
@@ -150,6 +168,7 @@ pub(super) fn tiles(
     th: usize,
     tw: usize,
     edge: bool,
+    share: Share,
 ) -> Result<(Vec<Variant>, Vec<Value>, bool), KernelError> {
     let row = Row {
         ow: conv.output[2],
@@ -162,7 +181,8 @@ pub(super) fn tiles(
     };
     let mut variants = Vec::new();
     let mut heights = Vec::new();
-    let needs_single = th > 1 && (edge || !conv.output[1].is_multiple_of(th));
+    let needs_single =
+        th > 1 && (edge || share == Share::Rows || !conv.output[1].is_multiple_of(th));
     for height in if needs_single { vec![th, 1] } else { vec![th] } {
         let (tiles, columns) = tiling::cut(row, height, tw);
         variants.extend(tiles);

@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use super::conv::ConvGeometry;
 use super::depthwise::{InputRow, input_rows};
+use super::share::Share;
 use super::source::{Kernel, KernelCtx, KernelError, Slot, parameter};
-
 use crate::backend::native::layout::{Geometry, Layout};
 use crate::backend::native::spec::{Conv, literal};
 use crate::space::Mapping;
@@ -87,7 +87,12 @@ pub fn conv_width(
     let (x, y) = (geometry.x, geometry.y);
     let residual = geometry.residual.unwrap_or(y);
     let (xc, yc, qc) = (channel(x)?, channel(y)?, channel(residual)?);
-    let needs_single = th > 1 && !oh.is_multiple_of(th);
+    let share = match ctx.share {
+        // Sums and scaled weights lie in memory that is free between calls.
+        Share::Rows if conv.scale.is_some() || conv.pooled.is_some() => Share::Whole,
+        share => share,
+    };
+    let needs_single = th > 1 && (share == Share::Rows || !oh.is_multiple_of(th));
     let (mut tiles, mut heights) = (Vec::new(), Vec::new());
     for height in if needs_single { vec![th, 1] } else { vec![th] } {
         let (made, columns) = cut(conv, height, vw, lanes);
@@ -117,7 +122,8 @@ pub fn conv_width(
         (None, _) => "all",
     };
     let choices = context! {
-        order, taps => taps_are,
+        order, taps => taps_are, share => share.word(), rows => share.bounds(Share::Rows, oh),
+        channels => share.bounds(Share::Channels, oc / r),
         tiles => Value::from(Serde(tiles)), heights, rest_th => needs_single,
         epilogue => Value::from(Serde(&conv.epilogue)), residual => geometry.residual.is_some(),
         scale => conv.scale.is_some(), gap => conv.pooled.is_some(), store => conv.stored,
@@ -133,7 +139,8 @@ pub fn conv_width(
     }
     let values = minijinja::value::merge_maps([values, choices]);
     let weights = pack(conv, r);
-    Kernel::render(ctx, "conv_width.rs.j2", table, values, slots, &weights)
+    let kernel = Kernel::render(ctx, "conv_width.rs.j2", table, values, slots, &weights)?;
+    Ok(kernel.shared(share.of(oh, th, oc / r)))
 }
 
 fn unsupported(why: &str) -> KernelError {

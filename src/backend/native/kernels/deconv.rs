@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::conv::{ConvGeometry, conv, conv_margins};
+use super::share::Share;
 use super::source::{Kernel, KernelCtx, KernelError, Slot};
 use crate::backend::native::layout::{Border, Geometry};
 use crate::backend::native::spec::Deconv;
@@ -40,7 +41,13 @@ pub fn deconv(
         let kernel = conv(ctx, phase, mapping, &geometry)?;
         parts.push((kernel, row * y.row + column * y.pixel));
     }
-    Ok(Kernel::sequence(parts))
+    // All phases have as many rows and channel tiles, or calls do all of each.
+    let shares = parts.first().and_then(|(kernel, _)| kernel.shares);
+    if parts.iter().any(|(kernel, _)| kernel.shares != shares) {
+        let share = Share::Whole;
+        return self::deconv(KernelCtx { share, ..ctx }, deconv, mapping, x, y);
+    }
+    Ok(Kernel::sequence(parts).shared(shares))
 }
 
 impl Kernel {
@@ -50,19 +57,25 @@ impl Kernel {
         let mut modules = String::new();
         let mut calls = String::new();
         let mut weights: Vec<u8> = Vec::new();
+        let shared = parts.iter().any(|(kernel, _)| kernel.shares.is_some());
+        let (range, passed) = if shared {
+            (", first: usize, end: usize", ", first, end")
+        } else {
+            ("", "")
+        };
         for (idx, (kernel, offset)) in parts.into_iter().enumerate() {
             let symbol = kernel.symbol();
             let _ = writeln!(modules, "mod part_{idx} {{\n{}\n}}", kernel.source);
             let first = weights.len() / size_of::<f32>();
             let _ = writeln!(
                 calls,
-                "    part_{idx}::{symbol}(x, w.add({first}), y.add({offset}));"
+                "    part_{idx}::{symbol}(x, w.add({first}), y.add({offset}){passed});"
             );
             weights.extend(kernel.weights);
             weights.resize(weights.len().next_multiple_of(64), 0);
         }
         let text = format!(
-            "{modules}pub unsafe extern \"C\" fn KERNEL(x: *const f32, w: *const f32, y: *mut f32) {{\n{calls}}}\n"
+            "{modules}pub unsafe extern \"C\" fn KERNEL(x: *const f32, w: *const f32, y: *mut f32{range}) {{\n{calls}}}\n"
         );
         let slots = vec![Slot::Input, Slot::Weights, Slot::Output];
         Self::named(&text, slots, weights)

@@ -3,6 +3,7 @@
 use minijinja::value::Serde;
 use minijinja::{Value, context};
 
+use super::share::Share;
 use super::source::{Kernel, KernelCtx, KernelError, Slot, parameter};
 use crate::backend::native::spec::Dense;
 use crate::space::Mapping;
@@ -28,16 +29,16 @@ pub fn dense(ctx: KernelCtx<'_>, dense: &Dense, mapping: &Mapping) -> Result<Ker
         OG => vectors / r, OCP => vectors * lanes, XN => x_row, YN => y_row, QN => y_row,
         epilogue => Value::from(Serde(&dense.epilogue)), residual => dense.residual.is_some(),
     };
+    let share = ctx.share.along(Share::Channels);
+    let dividing = context! {
+        share => share.word(), channels => share.bounds(Share::Channels, vectors / r),
+    };
     let mut slots = vec![Slot::Input, Slot::Weights, Slot::Output];
     slots.extend(dense.residual.map(|_| Slot::Residual));
-    Kernel::render(
-        ctx,
-        "dense.rs.j2",
-        table,
-        values,
-        slots,
-        &pack(dense, r * lanes),
-    )
+    let values = minijinja::value::merge_maps([values, dividing]);
+    let weights = pack(dense, r * lanes);
+    let kernel = Kernel::render(ctx, "dense.rs.j2", table, values, slots, &weights)?;
+    Ok(kernel.shared(share.of(1, 1, vectors / r)))
 }
 
 /// Packs biases, then `[og][k][width]`.

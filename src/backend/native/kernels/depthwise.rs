@@ -5,6 +5,7 @@ use minijinja::{Value, context};
 use serde::Serialize;
 
 use super::conv::ConvGeometry;
+use super::share::{Share, Shares};
 use super::source::{Kernel, KernelCtx, KernelError, Slot, parameter};
 use super::tiling::{self, Row, Variant};
 use crate::backend::native::spec::{Conv, literal};
@@ -89,7 +90,8 @@ pub fn depthwise(
         pad: conv.pad[1],
         skip: edge,
     };
-    let needs_single = th > 1 && !conv.output[1].is_multiple_of(th);
+    let share = ctx.share;
+    let needs_single = th > 1 && (share == Share::Rows || !conv.output[1].is_multiple_of(th));
     let mut variants = Vec::new();
     let mut heights = Vec::new();
     for height in if needs_single { vec![th, 1] } else { vec![th] } {
@@ -126,7 +128,8 @@ pub fn depthwise(
         GN => conv.output[0].next_multiple_of(32),
     };
     let choices = context! {
-        edge, variants, heights, rest_th => needs_single,
+        edge, share => share.word(), rows => share.bounds(Share::Rows, conv.output[1]),
+        channels => share.bounds(Share::Channels, vectors), variants, heights, rest_th => needs_single,
         order => mapping.word("order").unwrap_or("oc"),
         hold => mapping.word("hold").unwrap_or("weights"),
         epilogue => Value::from(Serde(&conv.epilogue)), residual => geometry.residual.is_some(),
@@ -141,7 +144,13 @@ pub fn depthwise(
     }
     let weights = pack(conv, vectors, lanes);
     let values = minijinja::value::merge_maps([values, choices]);
-    Kernel::render(ctx, "depthwise.rs.j2", table, values, slots, &weights)
+    let kernel = Kernel::render(ctx, "depthwise.rs.j2", table, values, slots, &weights)?;
+    let shares = share.of(conv.output[1], th, vectors);
+    Ok(kernel.shared(shares.map(|shares| Shares {
+        // Means over rows are summed up call by call.
+        concurrent: share == Share::Channels || conv.pooled.is_none(),
+        ..shares
+    })))
 }
 
 /// Returns the input rows that `th` output rows read.

@@ -3,6 +3,7 @@
 use minijinja::value::Serde;
 use minijinja::{Value, context};
 
+use super::share::Share;
 use super::source::{Kernel, KernelCtx, KernelError, Slot};
 use crate::backend::native::layout::Geometry;
 use crate::backend::native::spec::{Map, MapStep, Operand};
@@ -46,8 +47,10 @@ pub fn map(
         })
         .collect();
     let strides = |f: fn(&Geometry) -> usize| operands.iter().map(f).collect::<Vec<_>>();
+    let (share, blocks) = (ctx.share, c.div_ceil(x.block));
     let values = context! {
-        N => n, CB => c.div_ceil(x.block), H => h, W => w,
+        share => share.word(), rows => share.bounds(Share::Rows, h),
+        channels => share.bounds(Share::Channels, blocks), N => n, W => w,
         XB => x.block, XR => x.row, XC => x.plane, XN => x.batch,
         YR => y.row, YC => y.plane, YN => y.batch,
         QR => strides(|g| g.row), QC => strides(|g| g.plane), QN => strides(|g| g.batch),
@@ -66,5 +69,6 @@ pub fn map(
             Operand::Same(_) | Operand::Channel(_) => Slot::Operand(idx),
         });
     }
-    Kernel::render(ctx, "map.rs.j2", table, values, slots, &weights)
+    let kernel = Kernel::render(ctx, "map.rs.j2", table, values, slots, &weights)?;
+    Ok(kernel.shared(share.of(h, 1, blocks)))
 }

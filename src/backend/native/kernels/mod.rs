@@ -18,6 +18,7 @@ mod qmatmul;
 mod qresult;
 mod reorder;
 mod resample;
+mod share;
 mod source;
 mod tiling;
 
@@ -37,4 +38,5 @@ pub use qdepthwise::qdepthwise;
 pub use qmatmul::qmatmul;
 pub use reorder::reorder;
 pub use resample::resample;
+pub use share::{Share, Shares};
 pub use source::{Kernel, KernelCtx, KernelError, Slot};

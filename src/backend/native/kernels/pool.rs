@@ -3,6 +3,7 @@
 use minijinja::value::Serde;
 use minijinja::{Value, context};
 
+use super::share::Share;
 use super::source::{Kernel, KernelCtx, KernelError, Slot};
 use crate::backend::native::isa;
 use crate::backend::native::layout::Geometry;
@@ -31,11 +32,15 @@ pub fn pool(
         (false, true) => format!("splat!({})", literal(f32::NEG_INFINITY)),
         (false, false) => literal(f32::NEG_INFINITY),
     };
+    let (share, oh) = (ctx.share, y.dims[2]);
+    let vectors = table.map_or(c, |table| c.div_ceil(table.lanes));
     let values = context! {
-        N => n, CV => table.map_or(c, |table| c.div_ceil(table.lanes)),
+        share => share.word(), rows => share.bounds(Share::Rows, oh),
+        channels => share.bounds(Share::Channels, vectors),
+        N => n,
         vector => table.is_some(), start,
         op => if pool.average { "average" } else { "max" }, count_pad => pool.count_pad,
-        IH => ih, IW => iw, OH => y.dims[2], OW => y.dims[3],
+        IH => ih, IW => iw, OW => y.dims[3],
         KH => pool.kernel[0], KW => pool.kernel[1], SH => pool.stride[0], SW => pool.stride[1],
         DH => pool.dilation[0], DW => pool.dilation[1],
         PT => pool.pad[0], PL => pool.pad[1], PB => pool.pad[2], PR => pool.pad[3],
@@ -47,12 +52,7 @@ pub fn pool(
     };
     let table = table.unwrap_or(isa::widest(ctx.isa));
     let values = minijinja::value::merge_maps([values, places]);
-    Kernel::render(
-        ctx,
-        "pool.rs.j2",
-        table,
-        values,
-        vec![Slot::Input, Slot::Output],
-        &[],
-    )
+    let slots = vec![Slot::Input, Slot::Output];
+    let kernel = Kernel::render(ctx, "pool.rs.j2", table, values, slots, &[])?;
+    Ok(kernel.shared(share.of(oh, 1, vectors)))
 }

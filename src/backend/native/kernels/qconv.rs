@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::conv::{Blocking, ConvGeometry, block_stride, tiles};
 use super::qresult::{Results, place_of, sums_of_rows};
+use super::share::Share;
 use super::source::{Kernel, KernelCtx, KernelError, Slot, parameter};
 use super::tiling::Pixel;
 use crate::backend::native::isa::VectorTable;
@@ -68,7 +69,7 @@ pub fn qconv(
     if !vectors.is_multiple_of(r) || (blocking.groups > 1 && !blocking.oc.is_multiple_of(lanes)) {
         return Err(unsupported("output channels do not divide into tiles"));
     }
-    let (tiles, heights, needs_single) = tiles(conv, th, tw, false)?;
+    let (tiles, heights, needs_single) = tiles(conv, th, tw, false, Share::Whole)?;
     let variants = tiles.iter().map(|tile| {
         let stores = stores(&tile.pixels, r, lanes, &y, quantized.y.is_some());
         context! {

@@ -2,6 +2,7 @@
 
 use minijinja::context;
 
+use super::share::Share;
 use super::source::{Kernel, KernelCtx, KernelError, Slot};
 use crate::backend::native::isa;
 use crate::backend::native::layout::Geometry;
@@ -29,23 +30,19 @@ pub fn reorder(
         8 => "u64",
         _ => "f32",
     };
+    let share = ctx.share.along(Share::Rows);
     let values = context! {
         T => element,
-        N => n, C => c, H => h, W => w, RUN => run, CB => c.div_ceil(x.block),
+        share => share.word(), rows => share.bounds(Share::Rows, h), N => n, C => c, W => w, RUN => run, CB => c.div_ceil(x.block),
         XB => x.block, XR => x.row, XC => x.plane, XN => x.batch,
         XE => if x.block == 1 { x.plane } else { 1 },
         YB => y.block, YR => y.row, YC => y.plane, YN => y.batch,
         YE => if y.block == 1 { y.plane } else { 1 },
     };
     let slots = vec![Slot::Source(0), Slot::Result(0)];
-    Kernel::render(
-        ctx,
-        "reorder.rs.j2",
-        isa::widest(ctx.isa),
-        values,
-        slots,
-        &[],
-    )
+    let table = isa::widest(ctx.isa);
+    let kernel = Kernel::render(ctx, "reorder.rs.j2", table, values, slots, &[])?;
+    Ok(kernel.shared(share.of(h, 1, 1)))
 }
 
 pub(super) fn gcd(a: usize, b: usize) -> usize {

@@ -2,6 +2,7 @@
 
 use minijinja::context;
 
+use super::share::Share;
 use super::source::{Kernel, KernelCtx, KernelError, Slot};
 use crate::backend::native::isa;
 use crate::backend::native::layout::Geometry;
@@ -19,12 +20,15 @@ pub fn resample(
 ) -> Result<Kernel, KernelError> {
     let table = ctx.table_for(&[x.block]);
     let [n, c, _, _] = x.dims;
+    let (share, oh) = (ctx.share.along(Share::Rows), resample.rows.len());
     let values = context! {
+        share => share.word(), bounds => share.bounds(Share::Rows, oh),
         N => n, CB => c.div_ceil(x.block), rows => &resample.rows, columns => &resample.columns,
         XB => x.block, XR => x.row, XC => x.plane, XN => x.batch,
         YR => y.row, YC => y.plane, YN => y.batch, vector => table.is_some(),
     };
     let slots = vec![Slot::Input, Slot::Output];
     let table = table.unwrap_or(isa::widest(ctx.isa));
-    Kernel::render(ctx, "resample.rs.j2", table, values, slots, &[])
+    let kernel = Kernel::render(ctx, "resample.rs.j2", table, values, slots, &[])?;
+    Ok(kernel.shared(share.of(oh, 1, 1)))
 }

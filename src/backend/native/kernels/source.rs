@@ -2,6 +2,7 @@
 
 use minijinja::Value;
 
+use super::share::{Share, Shares};
 use crate::backend::native::isa::{self, VectorTable};
 use crate::backend::native::render::{RenderError, Renderer};
 use crate::device::Isa;
@@ -15,6 +16,8 @@ pub struct KernelCtx<'a> {
     pub renderer: &'a Renderer,
     /// Instruction set that code is made for.
     pub isa: Isa,
+    /// How its work is to be divided; a kernel that cannot be divided so does all of it.
+    pub share: Share,
 }
 
 /// Rendered source and packed weights of one kernel.
@@ -28,6 +31,8 @@ pub struct Kernel {
     pub slots: Vec<Slot>,
     /// Packed weights and constants, little-endian; empty if it has none.
     pub weights: Vec<u8>,
+    /// How its work is divided; `None` if a call does all of it.
+    pub shares: Option<Shares>,
 }
 
 /// What a parameter of a kernel points to.
@@ -61,6 +66,10 @@ pub enum Slot {
     Result(usize),
     /// Memory for that many bytes, free to use during the call of plain loops.
     Room(usize),
+    /// The first unit of work that a call does, and the one after the last.
+    First,
+    /// See [`Slot::First`].
+    End,
 }
 
 /// A mapping that a kernel cannot be made for.
@@ -148,7 +157,17 @@ impl Kernel {
             source: text.replace("KERNEL", &symbol(&digest)),
             slots,
             weights,
+            shares: None,
         }
+    }
+
+    /// Says that the kernel takes the range of its work, as its last two parameters.
+    pub(super) fn shared(mut self, shares: Option<Shares>) -> Self {
+        if shares.is_some() {
+            self.slots.extend([Slot::First, Slot::End]);
+        }
+        self.shares = shares;
+        self
     }
 
     /// Returns the name of the kernel's function.
@@ -161,6 +180,7 @@ impl Kernel {
         self.slots.iter().map(|slot| match slot {
             Slot::Result(_) | Slot::Room(_) => "*mut u8",
             Slot::Source(_) | Slot::Bytes(_) => "*const u8",
+            Slot::First | Slot::End => "usize",
             slot if slot.is_written() => "*mut f32",
             _ => "*const f32",
         })

@@ -3,20 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::buffers::{BufferId, Buffers, Holder};
+use super::bind::Binder;
+use super::buffers::{BufferId, Buffers};
+use super::memory::Memory;
 use super::schedule::{Bound, Planned, schedule};
-use super::types::{Arg, KernelSource, Program, Step};
+use super::types::{KernelSource, Program};
+use crate::backend::IoSpec;
 use crate::backend::native::isa;
-use crate::backend::native::kernels::{self, ConvGeometry, Kernel, KernelCtx, KernelError, Slot};
+use crate::backend::native::kernels::{self, ConvGeometry, Kernel, KernelCtx, KernelError};
 use crate::backend::native::layout::{Geometry, dims4};
-use crate::backend::native::plan::{Buffer, plan};
+use crate::backend::native::plan::ALIGN;
 use crate::backend::native::spec::{Kind, Operand, Operation};
-use crate::backend::{IoSpec, Place, TraceSpec};
 use crate::graph::{Graph, Tensor, ValueId};
 use crate::space::{Candidate, Mapping};
-
-/// Bytes that the weights of each kernel are aligned to.
-const ALIGN: usize = 64;
 
 /// A candidate for each subgraph.
 #[derive(Debug, Clone, Copy)]
@@ -237,169 +236,5 @@ fn render(
         Kind::Alias => Err(KernelError::Unsupported(
             "an alias has no kernel".to_owned(),
         )),
-    }
-}
-
-/// Where everything lies in the arena.
-struct Memory {
-    /// Offset by value buffer.
-    values: Vec<usize>,
-    /// Offset of the scratch memory by step.
-    scratch: BTreeMap<usize, usize>,
-    zeros: usize,
-    len: usize,
-}
-
-impl Memory {
-    fn plan(buffers: &Buffers, kernels: &[Kernel]) -> Self {
-        let mut wanted = Vec::new();
-        let mut index = vec![None; buffers.all.len()];
-        for (idx, buffer) in buffers.all.iter().enumerate() {
-            if buffer.holder == Holder::Arena {
-                index[idx] = Some(wanted.len());
-                wanted.push(Buffer::of(
-                    &buffers.geometry(BufferId(idx)),
-                    buffer.dtype.bytes(),
-                    buffer.first,
-                    buffer.last,
-                ));
-            }
-        }
-        // A buffer that shares memory may need more padding than the one it shares with.
-        for (idx, buffer) in buffers.all.iter().enumerate() {
-            if let Holder::Same(root) = buffer.holder
-                && let Some(root) = index[root.0]
-            {
-                let len: &mut usize = &mut wanted[root].len;
-                let bytes = buffers.geometry(BufferId(idx)).len * buffer.dtype.bytes();
-                *len = (*len).max(bytes);
-                index[idx] = Some(root);
-            }
-        }
-        let mut zeros_len = 0;
-        let mut scratch_of = BTreeMap::new();
-        for (step, kernel) in kernels.iter().enumerate() {
-            for slot in &kernel.slots {
-                let bytes = match *slot {
-                    Slot::Scratch(len) => len * size_of::<f32>(),
-                    Slot::Room(bytes) => bytes,
-                    Slot::Zeros(len) => {
-                        zeros_len = zeros_len.max(len * size_of::<f32>());
-                        continue;
-                    }
-                    _ => continue,
-                };
-                scratch_of.insert(step, wanted.len());
-                wanted.push(Buffer {
-                    len: bytes,
-                    bordered: None,
-                    first: step,
-                    last: step,
-                });
-            }
-        }
-        let plan = plan(&wanted);
-        Self {
-            values: index
-                .iter()
-                .map(|idx| idx.map_or(0, |idx| plan.offsets[idx]))
-                .collect(),
-            scratch: scratch_of
-                .iter()
-                .map(|(&step, &idx)| (step, plan.offsets[idx]))
-                .collect(),
-            zeros: plan.len,
-            // Memory of no bytes cannot be allocated.
-            len: (plan.len + zeros_len.next_multiple_of(ALIGN)).max(ALIGN),
-        }
-    }
-}
-
-/// Resolves the arguments of one step.
-struct Binder<'a> {
-    graph: &'a Graph,
-    buffers: &'a Buffers,
-    memory: &'a Memory,
-    constants: &'a [usize],
-    step: usize,
-    weights: usize,
-}
-
-impl Binder<'_> {
-    fn pointer(&self, id: Option<BufferId>) -> Arg {
-        let Some(id) = id else { return Arg::Arena(0) };
-        match self.buffers.all[id.0].holder {
-            Holder::Input(idx) => Arg::Input(idx),
-            Holder::Output(idx) => Arg::Output(idx),
-            Holder::Constant(idx) => Arg::Weights(self.constants[idx]),
-            Holder::Arena | Holder::Same(_) => {
-                let origin = self.buffers.geometry(id).origin();
-                let element = self.buffers.all[id.0].dtype.bytes();
-                Arg::Arena(self.memory.values[id.0] + origin * element)
-            }
-        }
-    }
-
-    fn operation(&self, operation: &Operation, bound: &Bound, kernel: &Kernel) -> Step {
-        let mut args = Vec::new();
-        for slot in &kernel.slots {
-            args.push(match *slot {
-                Slot::Input => self.pointer(bound.x),
-                Slot::Output => self.pointer(bound.y),
-                Slot::Weights => Arg::Weights(self.weights),
-                Slot::Residual => self.pointer(bound.residual),
-                Slot::Scale => self.pointer(bound.scale),
-                Slot::Pooled => self.pointer(bound.pooled),
-                Slot::Scratch(_) | Slot::Room(_) => Arg::Arena(self.memory.scratch[&self.step]),
-                Slot::Zeros(_) => Arg::Arena(self.memory.zeros),
-                Slot::Operand(idx) | Slot::Source(idx) => {
-                    self.pointer(bound.operands.get(idx).copied().flatten())
-                }
-                Slot::Result(idx) => self.pointer(bound.results.get(idx).copied()),
-                Slot::Constant(at) | Slot::Bytes(at) => Arg::Weights(self.weights + at),
-            });
-        }
-        let made = bound.results.iter().copied();
-        let made = [bound.y, bound.pooled].into_iter().flatten().chain(made);
-        let traces = made.map(|id| self.trace(id));
-        Step {
-            name: operation.name.clone(),
-            symbol: kernel.symbol(),
-            args,
-            subgraph: Some(operation.subgraph),
-            conversion: None,
-            traces: traces.collect(),
-        }
-    }
-
-    fn conversion(&self, from: BufferId, to: BufferId, kernel: &Kernel) -> Step {
-        let (source, target) = (&self.buffers.all[from.0], &self.buffers.all[to.0]);
-        let [n, c, h, w] = source.dims;
-        let what = format!("{}→{} {n}x{c}x{h}x{w}", source.layout, target.layout);
-        Step {
-            name: what.clone(),
-            symbol: kernel.symbol(),
-            args: vec![self.pointer(Some(from)), self.pointer(Some(to))],
-            subgraph: None,
-            conversion: Some(what),
-            traces: vec![self.trace(to)],
-        }
-    }
-
-    fn trace(&self, id: BufferId) -> TraceSpec {
-        let buffer = &self.buffers.all[id.0];
-        let (place, offset) = match buffer.holder {
-            Holder::Output(idx) => (Place::Output(idx), 0),
-            _ => (
-                Place::Arena,
-                self.memory.values[id.0] / buffer.dtype.bytes(),
-            ),
-        };
-        TraceSpec {
-            value: self.graph.value(buffer.value).name.clone(),
-            place,
-            dtype: buffer.dtype,
-            view: self.buffers.geometry(id).view(offset),
-        }
     }
 }

@@ -5,7 +5,9 @@
 //! every argument. It compiles nothing.
 
 mod assemble;
+mod bind;
 mod buffers;
+mod memory;
 mod readers;
 mod schedule;
 mod types;

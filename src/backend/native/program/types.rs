@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::ops::Range;
 
+use crate::backend::native::kernels::Shares;
 use crate::backend::{IoSpec, TraceSpec};
 use crate::device::Isa;
 use crate::digest::{Digest, Encoder};
@@ -54,11 +56,13 @@ pub struct Step {
     pub subgraph: Option<usize>,
     /// For a conversion, what it converts.
     pub conversion: Option<String>,
+    /// How its work is divided, if the kernel takes a range of it.
+    pub shares: Option<Shares>,
     /// Values that it completes.
     pub traces: Vec<TraceSpec>,
 }
 
-/// What a pointer argument points to; offsets in bytes.
+/// What a pointer argument points to, offsets in bytes; or a bound of the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arg {
     /// The arena.
@@ -69,18 +73,55 @@ pub enum Arg {
     Input(usize),
     /// An output of the model.
     Output(usize),
+    /// The first unit of the step's work that a call does.
+    First,
+    /// The unit after the last.
+    End,
+    /// A unit of the step's work.
+    Unit(usize),
 }
 
 impl fmt::Display for Arg {
     /// Formats as the expression of the pointer where `a` is the arena, `w` the weights, both of
     /// bytes, and `inputs` and `outputs` point to pointers; each is cast to what the kernel takes.
+    /// The bounds are the variables `first` and `end`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Arena(offset) => write!(f, "a.add({offset}) as _"),
             Self::Weights(offset) => write!(f, "w.add({offset}) as _"),
             Self::Input(idx) => write!(f, "*inputs.add({idx}) as _"),
             Self::Output(idx) => write!(f, "*outputs.add({idx}) as _"),
+            Self::First => f.write_str("first"),
+            Self::End => f.write_str("end"),
+            Self::Unit(unit) => write!(f, "{unit}"),
         }
+    }
+}
+
+impl Step {
+    /// Returns the expression that does all of its work, by the function of that path.
+    pub fn call(&self, function: &str) -> String {
+        let args: Vec<String> = self.args.iter().map(ToString::to_string).collect();
+        let call = format!("{function}({})", args.join(", "));
+        match self.shares {
+            Some(shares) => format!("{{ let (first, end) = (0, {}); {call} }}", shares.units),
+            None => call,
+        }
+    }
+
+    /// Returns the part of the step that does a range of its units.
+    #[must_use]
+    pub fn part(&self, units: Range<usize>) -> Self {
+        let mut part = self.clone();
+        part.shares = None;
+        for arg in &mut part.args {
+            match arg {
+                Arg::First => *arg = Arg::Unit(units.start),
+                Arg::End => *arg = Arg::Unit(units.end),
+                _ => {}
+            }
+        }
+        part
     }
 }
 
@@ -99,6 +140,9 @@ impl Program {
                     Arg::Weights(offset) => (1, offset),
                     Arg::Input(idx) => (2, idx),
                     Arg::Output(idx) => (3, idx),
+                    Arg::First => (4, 0),
+                    Arg::End => (5, 0),
+                    Arg::Unit(unit) => (6, unit),
                 };
                 encoder.u64(kind);
                 encoder.u64(offset as u64);

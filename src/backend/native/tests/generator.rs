@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::node::untuned;
 use crate::backend::native::backend::GENERATOR;
-use crate::backend::native::kernels::KernelCtx;
+use crate::backend::native::kernels::{KernelCtx, Share};
 use crate::backend::native::lower::lower;
 use crate::backend::native::program::{Choice, assemble};
 use crate::backend::native::render::Renderer;
@@ -37,6 +37,7 @@ fn other_programs_have_another_generator_number() {
         let ctx = KernelCtx {
             renderer: &renderer,
             isa,
+            share: Share::Whole,
         };
         let program = assemble(ctx, &loaded.graph, &operations, &Choice(&candidates)).unwrap();
         encoder.u64(program.arena_bytes as u64);

@@ -10,7 +10,7 @@ use rand_chacha::ChaCha8Rng;
 use super::run;
 use crate::backend::native::build::{Builder, Toolchain};
 use crate::backend::native::isa;
-use crate::backend::native::kernels::KernelCtx;
+use crate::backend::native::kernels::{KernelCtx, Share};
 use crate::backend::native::layout::dims4;
 use crate::backend::native::program::{AssembleError, Choice, Program, assemble};
 use crate::backend::native::render::Renderer;
@@ -147,10 +147,15 @@ impl Bench {
     }
 
     pub(super) fn assemble(&self, isa: Isa) -> Result<Program, AssembleError> {
+        self.assemble_shared(isa, Share::Whole)
+    }
+
+    pub(super) fn assemble_shared(&self, isa: Isa, share: Share) -> Result<Program, AssembleError> {
         let renderer = Renderer::new(&BTreeMap::new()).unwrap();
         let ctx = KernelCtx {
             renderer: &renderer,
             isa,
+            share,
         };
         assemble(
             ctx,
@@ -163,8 +168,12 @@ impl Bench {
     /// Builds and runs the program twice, and compares every output both times: the second run
     /// finds the arena as the first left it.
     pub(super) fn check(&self, isa: Isa) {
-        let program = self.assemble(isa).unwrap();
-        let runs = run::build_and_run_twice(&program, &self.inputs());
+        self.check_program(isa, &self.assemble(isa).unwrap());
+    }
+
+    /// Like [`Bench::check`] for a program that was made of these operations.
+    pub(super) fn check_program(&self, isa: Isa, program: &Program) {
+        let runs = run::build_and_run_twice(program, &self.inputs());
         for outputs in runs {
             for ((value, expected), actual) in self.expected.iter().zip(outputs) {
                 let index = self.operations.iter().position(|o| o.y == *value);
@@ -412,8 +421,8 @@ pub(super) fn isas() -> Vec<Isa> {
     Isa::ALL.into_iter().filter(|&isa| host.runs(isa)).collect()
 }
 
-/// Checks `n` random mappings of each case on one instruction set.
-fn check_convolutions(isa: Isa, n: usize) {
+/// Makes operations of `n` random mappings of each case on one instruction set.
+pub(super) fn convolutions(isa: Isa, n: usize) -> Bench {
     let mut rng = ChaCha8Rng::seed_from_u64(isa as u64 + 1);
     let mut bench = Bench::new();
     let mut refusals = 0;
@@ -442,13 +451,13 @@ fn check_convolutions(isa: Isa, n: usize) {
         refusals > 0,
         "random mappings include some that do not apply"
     );
-    bench.check(isa);
+    bench
 }
 
 #[test]
 fn convolutions_agree_with_the_definition_on_every_instruction_set() {
     for isa in isas() {
-        check_convolutions(isa, 2);
+        convolutions(isa, 2).check(isa);
     }
 }
 
@@ -522,28 +531,33 @@ fn every_epilogue_agrees_with_its_formula() {
 #[test]
 fn other_kernels_agree_with_their_definitions() {
     for isa in isas() {
-        let lanes = isa::widest(isa).lanes as i64;
-        let mut bench = Bench::new();
-        for (n, k, m, unroll) in [(1, 37, 10, 4i64), (3, 64, 48, 1), (1, 1, 1, 2)] {
-            dense(
-                &mut bench,
-                n,
-                k,
-                m,
-                &Mapping::default()
-                    .with("lanes", lanes)
-                    .with("oc_vectors", 1i64)
-                    .with("unroll", unroll),
-            );
-        }
-        for average in [false, true] {
-            for count_pad in [false, true] {
-                pool(&mut bench, average, count_pad);
-            }
-        }
-        map(&mut bench);
-        bench.check(isa);
+        others(isa).check(isa);
     }
+}
+
+/// Makes operations other than convolutions.
+pub(super) fn others(isa: Isa) -> Bench {
+    let lanes = isa::widest(isa).lanes as i64;
+    let mut bench = Bench::new();
+    for (n, k, m, unroll) in [(1, 37, 10, 4i64), (3, 64, 48, 1), (1, 1, 1, 2)] {
+        dense(
+            &mut bench,
+            n,
+            k,
+            m,
+            &Mapping::default()
+                .with("lanes", lanes)
+                .with("oc_vectors", 1i64)
+                .with("unroll", unroll),
+        );
+    }
+    for average in [false, true] {
+        for count_pad in [false, true] {
+            pool(&mut bench, average, count_pad);
+        }
+    }
+    map(&mut bench);
+    bench
 }
 
 fn dense(bench: &mut Bench, n: usize, k: usize, m: usize, mapping: &Mapping) {

@@ -8,6 +8,7 @@ mod node;
 mod qbench;
 mod qconv;
 mod run;
+mod shares;
 mod width;
 
 mod loops_convolution;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::run::build_and_run_twice;
-use crate::backend::native::kernels::KernelCtx;
+use crate::backend::native::kernels::{KernelCtx, Share};
 use crate::backend::native::lower::lower;
 use crate::backend::native::program::{Choice, assemble};
 use crate::backend::native::render::Renderer;
@@ -106,6 +106,7 @@ impl NodeTest {
             let ctx = KernelCtx {
                 renderer: &renderer,
                 isa,
+                share: Share::Whole,
             };
             let program = assemble(ctx, &graph, &operations, &Choice(&candidates)).unwrap();
             for outputs in build_and_run_twice(&program, &inputs) {

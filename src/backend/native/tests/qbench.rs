@@ -13,7 +13,7 @@ use crate::backend::IoSpec;
 use crate::backend::native::build::{Builder, Toolchain};
 use crate::backend::native::isa;
 use crate::backend::native::kernels::{
-    ConvGeometry, Kernel, KernelCtx, KernelError, Slot, qconv, qdepthwise,
+    ConvGeometry, Kernel, KernelCtx, KernelError, Share, Slot, qconv, qdepthwise,
 };
 use crate::backend::native::layout::{Border, Geometry, Layout};
 use crate::backend::native::program::{Arg, KernelSource, Program, Step};
@@ -79,6 +79,7 @@ impl QBench {
         KernelCtx {
             renderer: &self.renderer,
             isa: self.isa,
+            share: Share::Whole,
         }
     }
 
@@ -277,6 +278,7 @@ impl QBench {
             args,
             subgraph: None,
             conversion: None,
+            shares: None,
             traces: Vec::new(),
         });
         self.program.kernels.insert(

@@ -137,14 +137,19 @@ fn applicable(rng: &mut ChaCha8Rng, isa: Isa, conv: &Conv) -> Mapping {
 #[test]
 fn vectors_along_the_width_agree_with_the_definition_on_every_instruction_set() {
     for isa in isas() {
-        let mut rng = ChaCha8Rng::seed_from_u64(isa as u64 + 11);
-        let mut bench = Bench::new();
-        for case in cases() {
-            let mapping = applicable(&mut rng, isa, &case);
-            bench.conv(case, &mapping);
-        }
-        bench.check(isa);
+        convolutions(isa).check(isa);
     }
+}
+
+/// Makes an operation of each case with a random mapping.
+pub(super) fn convolutions(isa: Isa) -> Bench {
+    let mut rng = ChaCha8Rng::seed_from_u64(isa as u64 + 11);
+    let mut bench = Bench::new();
+    for case in cases() {
+        let mapping = applicable(&mut rng, isa, &case);
+        bench.conv(case, &mapping);
+    }
+    bench
 }
 
 #[test]

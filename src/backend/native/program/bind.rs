@@ -1,0 +1,107 @@
+//! From slots of kernels to places in memory.
+
+use super::buffers::{BufferId, Buffers, Holder};
+use super::memory::Memory;
+use super::schedule::Bound;
+use super::types::{Arg, Step};
+use crate::backend::native::kernels::{Kernel, Slot};
+use crate::backend::native::spec::Operation;
+use crate::backend::{Place, TraceSpec};
+use crate::graph::Graph;
+
+/// Resolves the arguments of one step.
+pub(super) struct Binder<'a> {
+    pub(super) graph: &'a Graph,
+    pub(super) buffers: &'a Buffers,
+    pub(super) memory: &'a Memory,
+    pub(super) constants: &'a [usize],
+    pub(super) step: usize,
+    pub(super) weights: usize,
+}
+
+impl Binder<'_> {
+    fn pointer(&self, id: Option<BufferId>) -> Arg {
+        let Some(id) = id else { return Arg::Arena(0) };
+        match self.buffers.all[id.0].holder {
+            Holder::Input(idx) => Arg::Input(idx),
+            Holder::Output(idx) => Arg::Output(idx),
+            Holder::Constant(idx) => Arg::Weights(self.constants[idx]),
+            Holder::Arena | Holder::Same(_) => {
+                let origin = self.buffers.geometry(id).origin();
+                let element = self.buffers.all[id.0].dtype.bytes();
+                Arg::Arena(self.memory.values[id.0] + origin * element)
+            }
+        }
+    }
+
+    pub(super) fn operation(&self, operation: &Operation, bound: &Bound, kernel: &Kernel) -> Step {
+        let mut args = Vec::new();
+        for slot in &kernel.slots {
+            args.push(match *slot {
+                Slot::Input => self.pointer(bound.x),
+                Slot::Output => self.pointer(bound.y),
+                Slot::Weights => Arg::Weights(self.weights),
+                Slot::Residual => self.pointer(bound.residual),
+                Slot::Scale => self.pointer(bound.scale),
+                Slot::Pooled => self.pointer(bound.pooled),
+                Slot::Scratch(_) | Slot::Room(_) => Arg::Arena(self.memory.scratch[&self.step]),
+                Slot::Zeros(_) => Arg::Arena(self.memory.zeros),
+                Slot::Operand(idx) | Slot::Source(idx) => {
+                    self.pointer(bound.operands.get(idx).copied().flatten())
+                }
+                Slot::Result(idx) => self.pointer(bound.results.get(idx).copied()),
+                Slot::Constant(at) | Slot::Bytes(at) => Arg::Weights(self.weights + at),
+                Slot::First => Arg::First,
+                Slot::End => Arg::End,
+            });
+        }
+        let made = bound.results.iter().copied();
+        let made = [bound.y, bound.pooled].into_iter().flatten().chain(made);
+        let traces = made.map(|id| self.trace(id));
+        Step {
+            name: operation.name.clone(),
+            symbol: kernel.symbol(),
+            args,
+            subgraph: Some(operation.subgraph),
+            conversion: None,
+            shares: kernel.shares,
+            traces: traces.collect(),
+        }
+    }
+
+    pub(super) fn conversion(&self, from: BufferId, to: BufferId, kernel: &Kernel) -> Step {
+        let (source, target) = (&self.buffers.all[from.0], &self.buffers.all[to.0]);
+        let [n, c, h, w] = source.dims;
+        let mut args = vec![self.pointer(Some(from)), self.pointer(Some(to))];
+        if kernel.shares.is_some() {
+            args.extend([Arg::First, Arg::End]);
+        }
+        let what = format!("{}→{} {n}x{c}x{h}x{w}", source.layout, target.layout);
+        Step {
+            name: what.clone(),
+            symbol: kernel.symbol(),
+            args,
+            subgraph: None,
+            conversion: Some(what),
+            shares: kernel.shares,
+            traces: vec![self.trace(to)],
+        }
+    }
+
+    fn trace(&self, id: BufferId) -> TraceSpec {
+        let buffer = &self.buffers.all[id.0];
+        let (place, offset) = match buffer.holder {
+            Holder::Output(idx) => (Place::Output(idx), 0),
+            _ => (
+                Place::Arena,
+                self.memory.values[id.0] / buffer.dtype.bytes(),
+            ),
+        };
+        TraceSpec {
+            value: self.graph.value(buffer.value).name.clone(),
+            place,
+            dtype: buffer.dtype,
+            view: self.buffers.geometry(id).view(offset),
+        }
+    }
+}

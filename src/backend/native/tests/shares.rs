@@ -1,0 +1,72 @@
+//! Kernels whose work is divided among calls give what one call gives.
+
+use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::kernels::{Bench, convolutions, isas, others};
+use super::width;
+use crate::backend::native::kernels::Share;
+use crate::backend::native::program::Program;
+use crate::device::Isa;
+
+/// Replaces each step whose work can be divided by calls for parts of it, in any order where they
+/// may run at the same time. Returns how many steps were divided.
+fn divide(program: &mut Program, rng: &mut ChaCha8Rng) -> usize {
+    let mut divided = 0;
+    let steps = std::mem::take(&mut program.steps);
+    for step in steps {
+        let Some(shares) = step.shares else {
+            program.steps.push(step);
+            continue;
+        };
+        divided += usize::from(shares.units > 1);
+        let mut parts = Vec::new();
+        let mut first = 0;
+        while first < shares.units {
+            let end = (first + rng.random_range(1..=4)).min(shares.units);
+            parts.push(step.part(first..end));
+            first = end;
+        }
+        if shares.concurrent {
+            parts.shuffle(rng);
+        }
+        program.steps.extend(parts);
+    }
+    divided
+}
+
+fn check(bench: &Bench, isa: Isa, share: Share, least: usize) {
+    let mut rng = ChaCha8Rng::seed_from_u64(5);
+    let mut program = bench.assemble_shared(isa, share).unwrap();
+    let divided = divide(&mut program, &mut rng);
+    assert!(divided >= least, "{isa} {share:?}: {divided} steps divided");
+    bench.check_program(isa, &program);
+}
+
+#[test]
+fn convolutions_in_parts_agree_with_the_definition() {
+    for isa in isas() {
+        let bench = convolutions(isa, 1);
+        check(&bench, isa, Share::Rows, 15);
+        check(&bench, isa, Share::Channels, 15);
+    }
+}
+
+#[test]
+fn vectors_along_the_width_in_parts_agree_with_the_definition() {
+    for isa in isas() {
+        let bench = width::convolutions(isa);
+        check(&bench, isa, Share::Rows, 5);
+        check(&bench, isa, Share::Channels, 5);
+    }
+}
+
+#[test]
+fn other_kernels_in_parts_agree_with_their_definitions() {
+    for isa in isas() {
+        let bench = others(isa);
+        check(&bench, isa, Share::Rows, 5);
+        check(&bench, isa, Share::Channels, 5);
+    }
+}
