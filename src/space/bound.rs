@@ -84,8 +84,10 @@ pub(super) fn instantiate(
         facts: Arc::new(facts.clone()),
     };
     for param in &template.params {
-        let param = bound_param(&bound, param)?;
-        bound.params.push(param);
+        if exists(&bound, param)? {
+            let param = bound_param(&bound, param)?;
+            bound.params.push(param);
+        }
     }
     for constraint in &template.constraints {
         let function = bound.function("a constraint", &constraint.expr, Expr::eval_bool)?;
@@ -103,6 +105,17 @@ pub(super) fn instantiate(
         });
     }
     Ok(SearchSpace::new(bound))
+}
+
+/// Returns whether there is such a parameter under the facts.
+fn exists(bound: &Bound, param: &ParamTemplate) -> Result<bool, SpaceError> {
+    let Some(expr) = &param.when else {
+        return Ok(true);
+    };
+    let place = format!("`when` of `{}`", param.name);
+    check_names(&bound.name, &place, expr, &bound.facts, &[])?;
+    expr.eval_bool(Scope::new(bound.facts.clone(), Vec::new()))
+        .map_err(|source| failed(&bound.name, &place, expr, source))
 }
 
 fn bound_param(bound: &Bound, param: &ParamTemplate) -> Result<BoundParam, SpaceError> {

@@ -29,6 +29,7 @@ struct RawParam {
     name: String,
     #[serde(default)]
     doc: String,
+    when: Option<String>,
     values: RawValues,
     default: Option<ParamValue>,
 }
@@ -58,7 +59,7 @@ struct RawFeature {
 /// Keys by table; the first line is the top level.
 const KEYS: [(&str, &[&str]); 4] = [
     ("", &["doc", "param", "constraint", "feature"]),
-    ("param", &["name", "doc", "values", "default"]),
+    ("param", &["name", "doc", "when", "values", "default"]),
     ("constraint", &["expr", "reason"]),
     ("feature", &["name", "expr"]),
 ];
@@ -133,9 +134,14 @@ fn param_template(space: &str, raw: RawParam) -> Result<ParamTemplate, SpaceErro
         }
         Some(value) => Some(Source::Given(vec![value])),
     };
+    let when = raw.when.map(|text| {
+        let place = format!("`when` of `{}`", raw.name);
+        parse_expr(space, &place, &text)
+    });
     Ok(ParamTemplate {
         name: raw.name.into(),
         doc: raw.doc,
+        when: when.transpose()?,
         values,
         default,
     })

@@ -9,6 +9,7 @@
 //! values = "divisors(ceil_div(oc, lanes))"     # a list, or an expression over facts
 //! default = "min(2, ceil_div(oc, lanes))"      # one of the list, or an expression over facts
 //!                                              # and the defaults of parameters above
+//! when = "threads > 1"                         # there is no such parameter unless the facts are so
 //! [[constraint]]
 //! expr = "tile_w * oc_vectors + oc_vectors + 1 <= registers"
 //! reason = "accumulators spill"
@@ -39,6 +40,7 @@ pub struct SpaceTemplate {
 pub(super) struct ParamTemplate {
     pub(super) name: Arc<str>,
     pub(super) doc: String,
+    pub(super) when: Option<Expr>,
     pub(super) values: Source,
     pub(super) default: Option<Source>,
 }
@@ -105,13 +107,14 @@ impl SpaceTemplate {
     fn exprs(&self) -> impl Iterator<Item = &Expr> {
         let params = self.params.iter().flat_map(|param| {
             let sources = [Some(&param.values), param.default.as_ref()];
-            sources
+            let computed = sources
                 .into_iter()
                 .flatten()
                 .filter_map(|source| match source {
                     Source::Given(_) => None,
                     Source::Computed(expr) => Some(expr),
-                })
+                });
+            computed.chain(&param.when)
         });
         let constraints = self.constraints.iter().map(|constraint| &constraint.expr);
         let features = self.features.iter().map(|feature| &feature.expr);

@@ -128,6 +128,29 @@ proptest! {
 }
 
 #[test]
+fn a_parameter_is_there_when_the_facts_are_so() {
+    let text = "[[param]]\nname = \"tile\"\nvalues = [1, 2]\n[[param]]\nname = \"share\"\n\
+                when = \"threads > 1\"\nvalues = [\"rows\", \"channels\"]\n";
+    let template = SpaceTemplate::parse("shared", text).unwrap();
+    assert_eq!(
+        template.facts().into_iter().collect::<Vec<_>>(),
+        ["threads"]
+    );
+    let names = |threads: i64| {
+        let facts = Facts::from([("threads".to_owned(), threads.into())]);
+        let params = template.instantiate(&facts).unwrap().params();
+        params.into_iter().map(|p| p.name).collect::<Vec<_>>()
+    };
+    assert_eq!(names(1), ["tile"]);
+    assert_eq!(names(2), ["tile", "share"]);
+    let error = template.instantiate(&Facts::new()).unwrap_err().to_string();
+    assert!(
+        error.contains("`when` of `share`") && error.contains("`threads`"),
+        "{error}"
+    );
+}
+
+#[test]
 fn sampling_is_uniform_over_the_valid_mappings() {
     let space = tiles(16, 2, 16);
     let n_valid = space.enumerate().count();
