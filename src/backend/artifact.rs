@@ -9,6 +9,11 @@
 //!                      const void *weights, size_t first, size_t last, uint64_t *ticks);
 //! ```
 //!
+//! If [`Artifact::threads`] is more than 1, the function has two more parameters,
+//! `size_t thread, const Barrier *barrier`: each of so many threads calls it at once with a number
+//! of its own from 0, and with one barrier (`templates/threads/barrier.rs`); ticks are those of
+//! thread 0, null for all others. When thread 0 returns, all have done their part.
+//!
 //! `arena` has [`Artifact::arena_bytes`] bytes, aligned to 64, and is zeroed once before the first
 //! run; `weights` is the content of the weights file, aligned to 64. Step 0 may follow the last
 //! step at any time: a run leaves the arena ready for the next one. The counter is the processor's
@@ -32,6 +37,8 @@ pub struct Artifact {
     pub weights: PathBuf,
     /// Size of the arena, bytes.
     pub arena_bytes: usize,
+    /// Threads that run it together.
+    pub threads: usize,
     /// Inputs of the model, in order.
     pub inputs: Vec<IoSpec>,
     /// Outputs of the model, in order.

@@ -79,7 +79,8 @@ pub enum Response {
     Verified(Verified),
     /// Samples by step.
     Profiled(Profile),
-    /// Thread CPU time of whole runs, nanoseconds: `slots_ns[i][j]` is round `j` of `slots[i]`.
+    /// Time of whole runs, nanoseconds, by the clock of [`Profile::run_ns`]: `slots_ns[i][j]` is
+    /// round `j` of `slots[i]`.
     Compared {
         /// Samples by slot.
         slots_ns: Vec<Vec<u64>>,
@@ -107,7 +108,7 @@ pub struct Verified {
 /// Samples of an artifact, nanoseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
-    /// Thread CPU time of whole runs.
+    /// Time of whole runs: processor time of the one thread, or wall time of several.
     pub run_ns: Vec<u64>,
     /// Wall time by step: `steps_ns[i][j]` is sample `j` of step `i`. A step during which the
     /// thread was preempted has an inflated sample; lower quantiles are robust against that.

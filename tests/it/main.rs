@@ -19,6 +19,7 @@ mod support;
 mod transcripts;
 mod usage;
 mod worker;
+mod worker_threads;
 
 #[test]
 fn every_file_of_this_directory_is_part_of_this_binary() {

@@ -14,14 +14,14 @@ use metainfer::measure::{Worker, WorkerError, WorkerSpec};
 use safetensors::tensor::{Dtype, TensorView, serialize};
 
 /// Plenty, also on a busy machine; only the tests of hanging candidates wait for a limit.
-const LIMIT: Duration = Duration::from_mins(1);
+pub(crate) const LIMIT: Duration = Duration::from_mins(1);
 
 /// Wrong by 3 %.
 const WRONG: &str = "*arena.add(i) = 2.06 * *x.add(i) + *weights.add(i);";
-const RIGHT: &str = "*arena.add(i) = 2.0 * *x.add(i) + *weights.add(i);";
-const CRASH: &str = "core::ptr::null_mut::<f32>().add(i).write_volatile(1.0);";
+pub(crate) const RIGHT: &str = "*arena.add(i) = 2.0 * *x.add(i) + *weights.add(i);";
+pub(crate) const CRASH: &str = "core::ptr::null_mut::<f32>().add(i).write_volatile(1.0);";
 const ILLEGAL: &str = "if i == 0 { core::arch::asm!(\"ud2\"); }";
-const HANG: &str = "loop { core::hint::spin_loop(); }";
+pub(crate) const HANG: &str = "loop { core::hint::spin_loop(); }";
 const NAN: &str = "*arena.add(i) = f32::NAN;";
 /// Right the first time only: leaves something behind for the next run.
 const STATEFUL: &str = "*arena.add(4 + i) += 1.0; \
@@ -37,12 +37,12 @@ const SLOW: &str = "*arena.add(i) = 2.0 * *x.add(i) + *weights.add(i); \
 
 /// A model of two steps: `h = 2·x + w` and `y = h + 1`, on four numbers, as compiled code whose
 /// first step is as given.
-struct Fixture {
+pub(crate) struct Fixture {
     dir: tempfile::TempDir,
 }
 
 impl Fixture {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let weights = bytes(&[10.0, 20.0, 30.0, 40.0]);
         fs::File::create_new(dir.path().join("weights")).unwrap();
@@ -52,7 +52,7 @@ impl Fixture {
         fixture
     }
 
-    fn reference(&self) -> PathBuf {
+    pub(crate) fn reference(&self) -> PathBuf {
         self.dir.path().join("reference.safetensors")
     }
 
@@ -65,10 +65,15 @@ impl Fixture {
         write(&self.reference(), &serialize(views, None).unwrap());
     }
 
-    fn artifact(&self, name: &str, first_step: &str) -> Artifact {
+    pub(crate) fn artifact(&self, name: &str, first_step: &str) -> Artifact {
+        self.build(name, &SOURCE.replace("FIRST_STEP", first_step), 1)
+    }
+
+    /// Compiles the model for some threads.
+    pub(crate) fn build(&self, name: &str, text: &str, threads: usize) -> Artifact {
         let source = self.dir.path().join(format!("{name}.rs"));
         let library = self.dir.path().join(format!("lib{name}.so"));
-        write(&source, SOURCE.replace("FIRST_STEP", first_step).as_bytes());
+        write(&source, text.as_bytes());
         let output = Command::new("rustc")
             .args(["--edition", "2024", "--crate-type", "cdylib", "-O"])
             .args(["-C", "panic=abort", "-o"])
@@ -93,10 +98,11 @@ impl Fixture {
             }],
         };
         Artifact {
-            digest: Digest::of_bytes("metainfer test v1", first_step.as_bytes()),
+            digest: Digest::of_bytes("metainfer test v1", text.as_bytes()),
             library,
             weights: self.dir.path().join("weights"),
             arena_bytes: 32,
+            threads,
             inputs: vec![io("x")],
             outputs: vec![io("y")],
             steps: vec![step("h", Place::Arena), step("y", Place::Output(0))],
@@ -165,7 +171,7 @@ fn write(path: &Path, bytes: &[u8]) {
     file.write_all(bytes).unwrap();
 }
 
-fn spec() -> WorkerSpec {
+pub(crate) fn spec() -> WorkerSpec {
     WorkerSpec {
         command: env!("CARGO_BIN_EXE_cargo-metainfer").into(),
         args: vec!["metainfer".into(), "worker".into()],
@@ -179,14 +185,14 @@ fn worker() -> Worker {
 }
 
 /// Returns whether a process exists that has not ended.
-fn is_alive(pid: u32) -> bool {
+pub(crate) fn is_alive(pid: u32) -> bool {
     let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else {
         return false;
     };
     !stat.contains(") Z ")
 }
 
-async fn is_gone_soon(pid: u32) -> bool {
+pub(crate) async fn is_gone_soon(pid: u32) -> bool {
     let start = Instant::now();
     while is_alive(pid) && start.elapsed() < LIMIT {
         tokio::time::sleep(Duration::from_millis(5)).await;

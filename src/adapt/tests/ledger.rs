@@ -28,6 +28,7 @@ fn artifact(first: usize, second: usize) -> Artifact {
         digest: Digest::of_bytes("test", b"artifact"),
         library: PathBuf::from("a.so"),
         weights: PathBuf::from("a.bin"),
+        threads: 1,
         arena_bytes: 0,
         inputs: Vec::new(),
         outputs: Vec::new(),

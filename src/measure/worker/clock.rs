@@ -1,4 +1,4 @@
-//! Clocks: processor time of this thread, and the counter that artifacts read.
+//! Clocks: processor time of this thread, wall time, and the counter that artifacts read.
 #![expect(unsafe_code, reason = "both clocks are read through unsafe interfaces")]
 
 use std::hint::spin_loop;
@@ -62,12 +62,21 @@ fn read_both() -> (Instant, u64) {
 
 /// Returns the processor time that this thread has used, nanoseconds.
 pub(super) fn thread_cpu_ns() -> u64 {
+    read(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// Returns the wall time since some moment, nanoseconds.
+pub(super) fn wall_ns() -> u64 {
+    read(libc::CLOCK_MONOTONIC)
+}
+
+fn read(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
     // SAFETY: the pointer is to a value of the right type, which the call fills in.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 

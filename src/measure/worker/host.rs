@@ -30,6 +30,18 @@ pub fn cpus_off_core(cpu: usize) -> Vec<usize> {
     cpus
 }
 
+/// Returns the allowed logical processors other than `cpu`, those on other cores first.
+pub(super) fn cpus_beside(cpu: usize) -> Vec<usize> {
+    let mut cpus = cpus_off_core(cpu);
+    let of_core = allowed_cpus();
+    let siblings = of_core
+        .into_iter()
+        .filter(|other| *other != cpu && !cpus.contains(other));
+    let siblings: Vec<usize> = siblings.collect();
+    cpus.extend(siblings);
+    cpus
+}
+
 /// Reads a list of processors as the system writes it, e.g. `0-3,8`.
 fn parse_cpus(list: &str) -> Vec<RangeInclusive<usize>> {
     let ranges = list.trim().split(',').filter_map(|range| {
@@ -86,9 +98,18 @@ pub(super) fn stay_on_cpu(cpu: usize) -> io::Result<()> {
     if !allowed_cpus().contains(&cpu) {
         return Err(io::Error::from(io::ErrorKind::InvalidInput));
     }
+    move_to_cpu(cpu)
+}
+
+/// As [`stay_on_cpu`], for a thread of which another processor is known to be allowed to the
+/// process although the thread was started on this one.
+pub(super) fn move_to_cpu(cpu: usize) -> io::Result<()> {
+    if cpu >= libc::CPU_SETSIZE as usize {
+        return Err(io::Error::from(io::ErrorKind::InvalidInput));
+    }
     // SAFETY: a set of zeros is an empty one.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: the number was found in a set of the same size.
+    // SAFETY: the number is below the size of the set.
     unsafe { libc::CPU_SET(cpu, &mut set) };
     set_cpus(&set)
 }

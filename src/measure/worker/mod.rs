@@ -4,11 +4,17 @@
 //! that it may ruin this process: sizes are checked before a step runs, everything else is left to
 //! the tool, which sees the process end or be silent.
 
+#[path = "../../../templates/threads/barrier.rs"]
+mod barrier;
 mod buffer;
 mod check;
 mod clock;
+mod crew;
 mod host;
 mod library;
+#[path = "../../../templates/threads/pool.rs"]
+#[expect(unsafe_code, reason = "threads take a job that they do not own")]
+mod pool;
 mod process;
 mod reference;
 mod refusal;

@@ -41,7 +41,9 @@ pub fn main(args: impl IntoIterator<Item = String>) -> ExitCode {
 fn run(args: impl IntoIterator<Item = String>) -> Result<(), String> {
     let options = parse(args)?;
     let requests = requests()?;
+    let mut helper_cpus = Vec::new();
     if let Some(cpu) = options.cpu {
+        helper_cpus = host::cpus_beside(cpu);
         host::stay_on_cpu(cpu)
             .map_err(|error| format!("cannot stay on processor {cpu}: {error}"))?;
     }
@@ -49,7 +51,8 @@ fn run(args: impl IntoIterator<Item = String>) -> Result<(), String> {
         host::limit_memory(bytes)
             .map_err(|error| format!("cannot limit memory to {bytes} bytes: {error}"))?;
     }
-    serve(requests.into_iter().map(Ok), io::stdout().lock()).map_err(|error| error.to_string())
+    let requests = requests.into_iter().map(Ok);
+    serve(requests, io::stdout().lock(), helper_cpus).map_err(|error| error.to_string())
 }
 
 fn parse(args: impl IntoIterator<Item = String>) -> Result<Options, String> {

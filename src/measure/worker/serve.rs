@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::check;
 use super::clock::Counter;
+use super::crew::Crews;
 use super::reference::Reference;
 use super::refusal::Refusal;
 use super::run;
@@ -20,20 +21,24 @@ struct State {
     /// The last reference: hundreds of artifacts are compared with the same one.
     reference: Option<Reference>,
     counter: Counter,
+    crews: Crews,
 }
 
-/// Answers requests, one line each, until [`Request::Exit`] or the end of the input.
+/// Answers requests, one line each, until [`Request::Exit`] or the end of the input. Threads that
+/// help with a run stay on `helper_cpus`, one each, as far as there are any.
 ///
 /// # Errors
 /// [`io::Error`] if a line cannot be read or an answer cannot be written.
 pub fn serve(
     requests: impl IntoIterator<Item = io::Result<String>>,
     mut output: impl Write,
+    helper_cpus: Vec<usize>,
 ) -> io::Result<()> {
     let mut state = State {
         slots: BTreeMap::new(),
         reference: None,
         counter: Counter::calibrated(),
+        crews: Crews::on(helper_cpus),
     };
     for line in requests {
         let response = match serde_json::from_str(&line?) {
@@ -58,7 +63,8 @@ impl State {
             Request::Load { slot, artifact } => {
                 // First, so that its memory is free for the next one.
                 self.slots.remove(&slot);
-                let loaded = Slot::load(*artifact, self.reference.as_ref())?;
+                let crew = self.crews.of(artifact.threads)?;
+                let loaded = Slot::load(*artifact, crew, self.reference.as_ref())?;
                 self.slots.insert(slot, loaded);
                 Ok(Response::Loaded)
             }

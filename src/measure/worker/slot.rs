@@ -8,7 +8,10 @@ use libloading::Library;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use super::barrier::Barrier;
 use super::buffer::Buffer;
+use super::clock::{thread_cpu_ns, wall_ns};
+use super::crew::Crew;
 use super::library::load_math_library;
 use super::reference::{Reference, Tensors};
 use super::refusal::Refusal;
@@ -16,7 +19,7 @@ use crate::backend::{Artifact, IoSpec, Place, TraceSpec, View};
 use crate::fsx;
 use crate::graph::DType;
 
-/// Signature of `metainfer_steps`, see [`crate::backend::Artifact`].
+/// Signature of `metainfer_steps` for one thread, see [`crate::backend::Artifact`].
 type Steps = unsafe extern "C" fn(
     inputs: *const *const c_void,
     outputs: *const *mut c_void,
@@ -27,6 +30,26 @@ type Steps = unsafe extern "C" fn(
     ticks: *mut u64,
 );
 
+/// Signature of `metainfer_steps` for several threads.
+type SharedSteps = unsafe extern "C" fn(
+    inputs: *const *const c_void,
+    outputs: *const *mut c_void,
+    arena: *mut c_void,
+    weights: *const c_void,
+    first: usize,
+    last: usize,
+    ticks: *mut u64,
+    thread: usize,
+    barrier: *const Barrier,
+);
+
+/// Who runs the steps.
+#[derive(Debug)]
+enum Entry {
+    Alone(Steps),
+    Together(SharedSteps, Crew),
+}
+
 /// An artifact that can be run.
 #[derive(Debug)]
 pub(super) struct Slot {
@@ -35,14 +58,19 @@ pub(super) struct Slot {
     pub(super) outputs: Vec<Buffer>,
     pub(super) arena: Buffer,
     weights: Buffer,
-    steps: Steps,
-    /// Keeps `steps` valid; dropped last.
+    entry: Entry,
+    /// Keeps `entry` valid; dropped last.
     _library: Library,
 }
 
 impl Slot {
-    /// Loads an artifact. Its inputs are those of the reference, or random numbers without one.
-    pub(super) fn load(artifact: Artifact, reference: Option<&Reference>) -> Result<Self, Refusal> {
+    /// Loads an artifact; one of several threads is run by a crew of as many. Its inputs are those
+    /// of the reference, or random numbers without one.
+    pub(super) fn load(
+        artifact: Artifact,
+        crew: Option<Crew>,
+        reference: Option<&Reference>,
+    ) -> Result<Self, Refusal> {
         check_traces(&artifact)?;
         let weights = fsx::read(&artifact.weights)
             .map_err(|error| Refusal::device_lost(error.to_string()))?;
@@ -59,16 +87,21 @@ impl Slot {
         // does, it does to this process alone, which exists to be lost.
         let library = unsafe { Library::new(&artifact.library) }
             .map_err(|error| Refusal::run_error(format!("cannot load `{path}`: {error}")))?;
-        // SAFETY: the contract of an artifact gives the symbol this type.
-        let steps = *unsafe { library.get::<Steps>(c"metainfer_steps") }
-            .map_err(|error| Refusal::run_error(format!("cannot use `{path}`: {error}")))?;
+        let unusable = |error| Refusal::run_error(format!("cannot use `{path}`: {error}"));
+        let symbol = c"metainfer_steps";
+        let entry = match crew {
+            // SAFETY: the contract of an artifact gives the symbol this type.
+            None => Entry::Alone(*unsafe { library.get(symbol) }.map_err(unusable)?),
+            // SAFETY: as above; that there is a crew says that there are several threads.
+            Some(crew) => Entry::Together(*unsafe { library.get(symbol) }.map_err(unusable)?, crew),
+        };
         let mut slot = Self {
             artifact,
             inputs,
             outputs,
             arena,
             weights,
-            steps,
+            entry,
             _library: library,
         };
         let tensors = reference.and_then(|reference| reference.tensors().ok());
@@ -123,6 +156,15 @@ impl Slot {
         self.call(0, self.n_steps(), ticks.as_mut_ptr());
     }
 
+    /// Returns the time by which runs of the artifact are measured, nanoseconds: that of the
+    /// processor, as far as one thread has all of it.
+    pub(super) fn now_ns(&self) -> u64 {
+        match self.entry {
+            Entry::Alone(_) => thread_cpu_ns(),
+            Entry::Together(..) => wall_ns(),
+        }
+    }
+
     fn call(&mut self, first: usize, last: usize, ticks: *mut u64) {
         let inputs: Vec<_> = self
             .inputs
@@ -134,19 +176,24 @@ impl Slot {
             .iter_mut()
             .map(|output| output.as_mut_ptr().cast())
             .collect();
+        let (inputs, outputs) = (inputs.as_ptr(), outputs.as_ptr());
+        let (arena, weights) = (self.arena.as_mut_ptr().cast(), self.weights.as_ptr().cast());
         // SAFETY: buffers have the sizes and the alignment that the artifact asks for, `ticks` is
-        // null or has room for one more than all steps, and the steps exist. A library that breaks
-        // its side of the contract ruins this process, which exists to be lost.
+        // null or has room for one more than all steps, and the steps exist. The threads of an
+        // artifact may call it at once, and nothing unwinds out of a C function. A library that
+        // breaks its side of the contract ruins this process, which exists to be lost.
         unsafe {
-            (self.steps)(
-                inputs.as_ptr(),
-                outputs.as_ptr(),
-                self.arena.as_mut_ptr().cast(),
-                self.weights.as_ptr().cast(),
-                first,
-                last,
-                ticks,
-            );
+            match &self.entry {
+                Entry::Alone(steps) => steps(inputs, outputs, arena, weights, first, last, ticks),
+                Entry::Together(steps, crew) => crew.with(|pool| {
+                    pool.run(&|thread, barrier| {
+                        let ticks = if thread == 0 { ticks } else { ptr::null_mut() };
+                        steps(
+                            inputs, outputs, arena, weights, first, last, ticks, thread, barrier,
+                        );
+                    });
+                }),
+            }
         }
     }
 

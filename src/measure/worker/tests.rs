@@ -19,7 +19,7 @@ use crate::measure::protocol::Response;
 fn answers(lines: &[&str]) -> Vec<Response> {
     let mut output = Vec::new();
     let requests = lines.iter().map(|&line| Ok(line.to_owned()));
-    serve(requests, &mut output).unwrap();
+    serve(requests, &mut output, Vec::new()).unwrap();
     let text = String::from_utf8(output).unwrap();
     text.lines()
         .map(|line| serde_json::from_str(line).unwrap())

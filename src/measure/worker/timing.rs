@@ -13,7 +13,7 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
-use super::clock::{Counter, thread_cpu_ns};
+use super::clock::Counter;
 use super::refusal::Refusal;
 use super::slot::Slot;
 use crate::measure::protocol::Profile;
@@ -98,9 +98,9 @@ fn settle(slot: &mut Slot) -> Result<(), Refusal> {
 
 /// Runs once and returns the time it took, nanoseconds.
 fn time(slot: &mut Slot) -> u64 {
-    let start_ns = thread_cpu_ns();
+    let start_ns = slot.now_ns();
     slot.run(0, slot.n_steps());
-    thread_cpu_ns() - start_ns
+    slot.now_ns() - start_ns
 }
 
 /// Samples so far.
@@ -122,9 +122,9 @@ impl Samples {
 
     /// Runs once and returns the time of the run, nanoseconds.
     fn take(&mut self, slot: &mut Slot, counter: &Counter) -> u64 {
-        let start_ns = thread_cpu_ns();
+        let start_ns = slot.now_ns();
         slot.run_with_ticks(&mut self.ticks);
-        let ns = thread_cpu_ns() - start_ns;
+        let ns = slot.now_ns() - start_ns;
         self.profile.run_ns.push(ns);
         for (samples, pair) in self.profile.steps_ns.iter_mut().zip(self.ticks.windows(2)) {
             samples.push(counter.ns_between(pair[0], pair[1]));

@@ -108,6 +108,7 @@ mod tests {
             library: PathBuf::new(),
             weights: PathBuf::new(),
             arena_bytes: 0,
+            threads: 1,
             inputs: Vec::new(),
             outputs: Vec::new(),
             steps: Vec::new(),

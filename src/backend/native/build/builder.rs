@@ -143,6 +143,7 @@ impl Builder {
             library,
             weights,
             arena_bytes: program.arena_bytes,
+            threads: 1,
             inputs: program.inputs.clone(),
             outputs: program.outputs.clone(),
             steps: program.steps.iter().map(step_spec).collect(),
