@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::render::{File, Placement, render};
+use super::render::{File, Placement, SHARED, render};
 use super::{DeployError, Program};
 use crate::fsx;
 
@@ -33,6 +33,12 @@ pub fn export(program: &Program, out: &Path) -> Result<Exported, DeployError> {
     let package = super::names::crate_name(&program.model);
     let files = render(program, placement(out))?;
     remove_old_headers(out, &files)?;
+    for path in SHARED {
+        let is_old = !files.iter().any(|file| file.path == path);
+        if is_old && out.join(path).exists() {
+            fsx::remove_file(&out.join(path))?;
+        }
+    }
     let mut n_changed = 0;
     for file in &files {
         let path = out.join(&file.path);

@@ -20,6 +20,7 @@ impl Program {
             isa: program.isa,
             features: program.features.iter().cloned().collect(),
             opt_level: opt_level.to_owned(),
+            threads: 1,
             arena_bytes: program.arena_bytes,
             weights: program.weights.clone(),
             inputs: program.inputs.clone(),

@@ -19,7 +19,9 @@ pub struct Program {
     ///
     /// which may use the CPU features in `features`. Buffers of inputs and outputs are dense,
     /// row-major and aligned to their elements; arena and weights are aligned to 64, and the arena
-    /// is zeroed once before the first run.
+    /// is zeroed once before the first run. If there are several threads, the function has two more
+    /// parameters, `thread: usize, barrier: &crate::barrier::Barrier`: each thread calls it with a
+    /// number of its own from 0. What it does must not unwind.
     pub source: String,
     /// Instruction set that the source was made for.
     pub isa: Isa,
@@ -27,6 +29,8 @@ pub struct Program {
     pub features: Vec<String>,
     /// Optimisation level of the locked mapping: `1`, `2`, `3` or `s`.
     pub opt_level: String,
+    /// Threads that run it together; at least 1.
+    pub threads: usize,
     /// Size of the arena, bytes.
     pub arena_bytes: usize,
     /// Packed weights, little-endian.

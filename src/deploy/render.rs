@@ -29,8 +29,13 @@ pub struct File {
     pub bytes: Vec<u8>,
 }
 
+/// Files of programs of several threads only.
+const BARRIER: &str = "src/barrier.rs";
+const POOL: &str = "src/pool.rs";
+pub(super) const SHARED: [&str; 2] = [BARRIER, POOL];
+
 /// Templates by the path of the file that they become; `NAME` stands for the library's name.
-const TEMPLATES: [(&str, &str); 6] = [
+const TEMPLATES: [(&str, &str); 8] = [
     (
         "Cargo.toml",
         include_str!("../../templates/deploy/Cargo.toml.j2"),
@@ -51,6 +56,8 @@ const TEMPLATES: [(&str, &str); 6] = [
         "src/program.rs",
         include_str!("../../templates/deploy/program.rs.j2"),
     ),
+    (BARRIER, include_str!("../../templates/threads/barrier.rs")),
+    (POOL, include_str!("../../templates/threads/pool.rs")),
     (
         "include/NAME.h",
         include_str!("../../templates/deploy/header.h.j2"),
@@ -75,6 +82,7 @@ struct Context<'a> {
     features: &'a [String],
     opt_level: String,
     standalone: bool,
+    threads: usize,
     arena_bytes: usize,
     weights_len: usize,
     inputs: Vec<Tensor>,
@@ -102,7 +110,9 @@ pub fn render(program: &Program, placement: Placement) -> Result<Vec<File>, Depl
         file("rustfmt.toml", b"disable_all_formatting = true\n"),
         file("weights.bin", &program.weights),
     ];
-    for (path, template) in TEMPLATES {
+    let is_shared = program.threads > 1;
+    let templates = TEMPLATES.into_iter();
+    for (path, template) in templates.filter(|(path, _)| is_shared || !SHARED.contains(path)) {
         let text = environment.render_str(template, context.clone())?;
         files.push(file(&path.replace("NAME", &library), text.as_bytes()));
     }
@@ -140,6 +150,7 @@ impl<'a> Context<'a> {
             features: &program.features,
             opt_level: opt_level(&program.opt_level),
             standalone: placement == Placement::Standalone,
+            threads: program.threads,
             arena_bytes: program.arena_bytes.max(1),
             weights_len: program.weights.len(),
             inputs: tensors(&program.inputs)?,

@@ -125,6 +125,62 @@ const RUST_OUTPUT: &str = r#"[2.5, 3.5, 4.5, 5.5] [2]
 Tensor { name: "left", dtype: "f32", shape: [2, 2] } 4
 "#;
 
+/// [`SOURCE`] on several threads, the first sum divided among them, as often as it takes to find out
+/// whether they wait for each other.
+const SHARED_SOURCE: &str = "
+use core::ffi::c_void;
+
+pub(crate) unsafe fn run(
+    inputs: *const *const c_void,
+    outputs: *const *mut c_void,
+    arena: *mut f32,
+    weights: *const f32,
+    thread: usize,
+    barrier: &crate::barrier::Barrier,
+) {
+    unsafe {
+        let left = (*inputs).cast::<f32>();
+        let right = (*inputs.add(1)).cast::<i64>();
+        let sum = (*outputs).cast::<f32>();
+        let runs = (*outputs.add(1)).cast::<i32>();
+        for _ in 0..100 {
+            for i in 4 * thread / 3..4 * (thread + 1) / 3 {
+                *arena.add(i) = *left.add(i) + *right.add(i) as f32;
+            }
+            barrier.wait(3, std::thread::yield_now);
+            if thread == 0 {
+                for i in 0..4 {
+                    *sum.add(i) = *arena.add(i) + *weights.add(i);
+                    *arena.add(i) = f32::NAN;
+                }
+            }
+            barrier.wait(3, std::thread::yield_now);
+        }
+        if thread == 0 {
+            *arena.add(4) += 1.0;
+            *runs = *arena.add(4) as i32;
+        }
+    }
+}
+";
+
+const THREADS_PROGRAM: &str = r#"
+fn n_threads() -> usize {
+    std::fs::read_dir("/proc/self/task").map_or(1, |tasks| tasks.count())
+}
+
+fn main() {
+    match add_two::Model::new() {
+        Ok(model) => {
+            let during = n_threads();
+            drop(model);
+            println!("{during} {}", n_threads());
+        }
+        Err(error) => println!("{error}"),
+    }
+}
+"#;
+
 fn spec(name: &str, dtype: DType, shape: impl Into<Shape>) -> IoSpec {
     IoSpec {
         name: name.to_owned(),
@@ -141,6 +197,7 @@ fn program() -> Program {
         isa: Isa::Portable,
         features: Vec::new(),
         opt_level: "s".to_owned(),
+        threads: 1,
         arena_bytes: 20,
         weights: [0.5f32; 4].iter().flat_map(|w| w.to_le_bytes()).collect(),
         inputs: vec![
@@ -186,10 +243,16 @@ fn cargo(verb: &str, directory: &Path) -> Output {
 #[test]
 fn c_program_links_and_gets_error_codes() {
     let (_directory, out) = exported(&program());
+    check_from_c(&out);
+}
+
+/// Builds a crate for C, and a program that uses it.
+#[track_caller]
+fn check_from_c(out: &Path) {
     let mut command = Command::new(env!("CARGO"));
     run(command
         .args(["build", "--quiet", "--offline", "--release"])
-        .current_dir(&out));
+        .current_dir(out));
     write(&out.join("main.c"), C_PROGRAM);
     let library = out.join("target/release");
     run(Command::new("cc")
@@ -197,9 +260,9 @@ fn c_program_links_and_gets_error_codes() {
             "-std=c99", "-Wall", "-Wextra", "-Werror", "main.c", "-o", "main",
         ])
         .args(["-Iinclude", "-Ltarget/release", "-ladd_two"])
-        .current_dir(&out));
+        .current_dir(out));
     let output = run(Command::new("./main")
-        .current_dir(&out)
+        .current_dir(out)
         .env("LD_LIBRARY_PATH", &library)
         .env("DYLD_LIBRARY_PATH", &library));
     assert_eq!(String::from_utf8(output.stdout).unwrap(), C_OUTPUT);
@@ -222,9 +285,15 @@ fn rust_program_uses_it_as_a_dependency_without_a_warning() {
 #[test]
 fn crate_passes_the_checks_of_a_strict_workspace() {
     let (_directory, out) = exported(&program());
+    check_strictly(&out);
+}
+
+/// Runs compiler, documentation and lints with warnings as errors.
+#[track_caller]
+fn check_strictly(out: &Path) {
     let cargo = |arguments: &[&str]| {
         let mut command = Command::new(env!("CARGO"));
-        command.args(arguments).current_dir(&out);
+        command.args(arguments).current_dir(out);
         command.env("RUSTFLAGS", "-Dwarnings");
         command.env("RUSTDOCFLAGS", "-Dwarnings");
         command
@@ -238,6 +307,43 @@ fn crate_passes_the_checks_of_a_strict_workspace() {
             run(&mut cargo(arguments));
         }
     }
+}
+
+#[test]
+fn a_program_of_several_threads_gives_the_same_in_both_languages_and_ends_its_threads() {
+    let shared = Program {
+        source: SHARED_SOURCE.to_owned(),
+        threads: 3,
+        ..program()
+    };
+    let (_directory, out) = exported(&shared);
+    check_from_c(&out);
+    write(&out.join("examples/main.rs"), RUST_PROGRAM);
+    write(&out.join("examples/threads.rs"), THREADS_PROGRAM);
+    let example = |name: &str| {
+        let mut command = Command::new(env!("CARGO"));
+        command.args(["run", "--quiet", "--offline", "--example", name]);
+        command.current_dir(&out);
+        command
+    };
+    let output = run(&mut example("main"));
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), RUST_OUTPUT);
+    let output = run(&mut example("threads"));
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "3 1\n");
+    // Stacks that no address space holds: the system starts no thread.
+    let mut again = Command::new(out.join("target/debug/examples/threads"));
+    let output = run(again.env("RUST_MIN_STACK", "70368744177664"));
+    let message = String::from_utf8(output.stdout).unwrap();
+    let expected = "cannot start a thread for model `add.two`: ";
+    assert!(message.starts_with(expected), "{message}");
+    check_strictly(&out);
+
+    // Nothing of it is left when the model has one thread again.
+    export(&program(), &out).unwrap();
+    for file in ["src/barrier.rs", "src/pool.rs"] {
+        assert!(!out.join(file).exists(), "{file}");
+    }
+    check_strictly(&out);
 }
 
 #[test]
