@@ -4,6 +4,7 @@
 //! constants and shapes alone become constants at once, everything else gets a type and a shape by
 //! rule. A value without elements is a constant, whatever makes it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::attribute;
@@ -11,7 +12,7 @@ use super::draft::{Draft, check_size};
 use super::error::Problem;
 use super::evaluate::Evaluator;
 use super::exact::filled;
-use super::fold::{facts, fold};
+use super::fold::{facts, fold, keeps_weights, quantized_weights};
 use super::inputs;
 use super::load::LoadOptions;
 use super::proto;
@@ -35,6 +36,7 @@ pub(super) fn build(
         tensors,
         evaluator: Evaluator::default(),
         n_folded_bytes: 0,
+        weights: quantized_weights(model),
     };
     builder.initializers(model)?;
     builder.inputs(model, options)?;
@@ -72,6 +74,8 @@ pub(super) struct Builder<'a> {
     evaluator: Evaluator,
     /// Size of all constants that nodes were folded to.
     n_folded_bytes: usize,
+    /// Names of values that stay quantised, see [`quantized_weights`].
+    weights: BTreeSet<&'a str>,
 }
 
 impl Builder<'_> {
@@ -182,7 +186,12 @@ impl Builder<'_> {
         let facts = facts(&self.draft.graph, &node, title(source))?;
         let size = |fact: &Fact| fact.shape.len().saturating_mul(fact.dtype.bytes());
         let n_bytes = facts.iter().map(size).fold(0, usize::saturating_add);
-        let folded = if self.n_folded_bytes.saturating_add(n_bytes) > MAX_FOLDED_BYTES {
+        let stays = source
+            .outputs
+            .iter()
+            .any(|name| self.weights.contains(name))
+            && keeps_weights(&self.draft.graph, &node);
+        let folded = if stays || self.n_folded_bytes.saturating_add(n_bytes) > MAX_FOLDED_BYTES {
             None
         } else {
             fold(&self.evaluator, &self.draft.graph, &node, &facts)?

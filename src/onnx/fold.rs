@@ -1,12 +1,16 @@
 //! What a node's outputs are: facts by rule, constants where everything is known.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::draft::check_size;
 use super::error::Problem;
 use super::evaluate::{Evaluator, Given, MAX_BYTES};
 use super::exact::{evaluate, filled};
-use crate::graph::{DType, Fact, Graph, Node, Shape, Tensor, TensorData, ValueId, infer};
+use super::proto;
+use crate::graph::{
+    DType, Fact, Graph, Node, Shape, Tensor, TensorData, ValueId, infer, is_symmetric,
+};
 
 /// Operators that the reference executor computes otherwise than ONNX says, or not to the last
 /// bit of an integer: they are not folded by it.
@@ -32,6 +36,36 @@ pub(super) fn facts(graph: &Graph, node: &Node, title: &str) -> Result<Vec<Fact>
             source: error,
         }),
     }
+}
+
+/// Returns the names of dequantised values that are weights of a layer whose other operand is
+/// dequantised too: such a layer can be computed in integers.
+pub(super) fn quantized_weights<'a>(model: &proto::Graph<'a>) -> BTreeSet<&'a str> {
+    let made = model.nodes.iter().filter(|n| n.op == "DequantizeLinear");
+    let made: BTreeMap<&str, &str> = made
+        .filter_map(|node| Some((*node.outputs.first()?, *node.inputs.first()?)))
+        .collect();
+    let known: BTreeSet<&str> = model
+        .initializers
+        .iter()
+        .map(|tensor| tensor.name)
+        .collect();
+    let layers = model.nodes.iter();
+    let layers = layers.filter(|node| matches!(node.op, "Conv" | "Gemm" | "MatMul"));
+    let weights = layers.filter_map(|node| match node.inputs.as_slice() {
+        [x, weights, ..] => {
+            let is_computed = made.get(x).is_some_and(|source| !known.contains(source));
+            (is_computed && made.contains_key(weights)).then_some(*weights)
+        }
+        _ => None,
+    });
+    weights.collect()
+}
+
+/// Returns whether a node dequantises weights as integer kernels take them: constant 8-bit numbers
+/// around zero.
+pub(super) fn keeps_weights(graph: &Graph, node: &Node) -> bool {
+    node.op == "DequantizeLinear" && is_symmetric(graph, node)
 }
 
 fn fact(tensor: &Tensor) -> Fact {

@@ -20,10 +20,12 @@ mod normalization;
 mod pad;
 mod pattern;
 mod pool;
+mod quantized;
 mod rewrite;
 mod rule;
 mod scale;
 mod window;
 
+pub use quantized::spell_out as spell_out_quantized;
 pub use rewrite::canonicalize;
 pub use window::write_out_windows;

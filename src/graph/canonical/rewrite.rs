@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::rule::{Replacement, Rewrite, Rule, Source, View, Wiring};
 use super::window::write_out_windows;
 use super::{
-    activation, algebra, batch_norm, compose, identity, matmul, normalization, pad, pool, scale,
+    activation, algebra, batch_norm, compose, identity, matmul, normalization, pad, pool,
+    quantized, scale,
 };
 use crate::graph::{DType, Graph, Node, NodeId, Tensor, Value, ValueId, compact};
 
@@ -16,6 +17,10 @@ const MAX_PASSES: usize = 50;
 /// In order of preference: simplifications first, then what builds on them.
 const RULES: &[Rule] = &[
     identity::forward,
+    quantized::requantized,
+    quantized::moved,
+    quantized::clamped,
+    quantized::unquantized_layer,
     algebra::neutral,
     algebra::reshape_chain,
     activation::relu6,
@@ -43,6 +48,7 @@ const RULES: &[Rule] = &[
 /// weights: about 1e-6 relative in f32.
 pub fn canonicalize(mut graph: Graph) -> Graph {
     write_out_windows(&mut graph);
+    quantized::spell_out(&mut graph);
     compact(&mut graph);
     for _ in 0..MAX_PASSES {
         if !pass(&mut graph) {
@@ -50,6 +56,7 @@ pub fn canonicalize(mut graph: Graph) -> Graph {
         }
         compact(&mut graph);
     }
+    quantized::separate(&mut graph);
     graph
 }
 
@@ -158,7 +165,7 @@ fn push_constant(graph: &mut Graph, name: String, tensor: Tensor) -> ValueId {
     id
 }
 
-fn unique(mut name: String, names: &mut BTreeSet<String>) -> String {
+pub(super) fn unique(mut name: String, names: &mut BTreeSet<String>) -> String {
     while !names.insert(name.clone()) {
         name.push('\'');
     }
