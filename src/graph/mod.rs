@@ -22,6 +22,7 @@ mod describe;
 mod digest;
 mod partition;
 mod subgraph;
+mod table;
 
 pub use attribute::Attribute;
 pub use canonical::{canonicalize, spell_out_quantized, write_out_windows};
@@ -33,6 +34,7 @@ pub use infer::{Fact, InferError, Operand, infer};
 pub use partition::partition;
 pub use shape::{DType, Shape};
 pub use subgraph::{Kind, Partition, Subgraph};
+pub use table::{Table, table};
 pub(crate) use tensor::f64_to_f16;
 pub use tensor::{Tensor, TensorData, TensorError, f16_to_f32};
 pub use types::{Graph, Node, NodeId, Value, ValueId};

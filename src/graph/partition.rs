@@ -1,12 +1,15 @@
 //! Cutting a graph into subgraphs.
 //!
 //! Convolutions and matrix products take in what follows them element by element, a residual
-//! addition, a global pool and the channel scale before them. A subgraph reads only values of
+//! addition, a global pool and the channel scale before them. Conversions from 8-bit integers belong
+//! to what reads them, and those to integers to what they follow. A subgraph reads only values of
 //! subgraphs whose anchors come before its own in the canonical node order, so no cycle between
 //! subgraphs can arise.
 
 use super::operator::{is_activation, is_arithmetic, is_elementwise, is_view};
-use super::{Graph, Node, NodeId, Partition, Subgraph, ValueId};
+use super::{
+    DType, Graph, Node, NodeId, Partition, Subgraph, ValueId, affine, is_symmetric, table,
+};
 
 /// Cuts a canonical graph into subgraphs.
 ///
@@ -18,16 +21,22 @@ pub fn partition(graph: &Graph) -> Partition {
         consumers: graph.consumers(),
         is_taken: vec![false; graph.nodes.len()],
     };
-    let scales: Vec<Option<NodeId>> = (0..graph.nodes.len())
-        .map(|idx| cutter.channel_scale(NodeId(idx)))
+    let prologues: Vec<Vec<NodeId>> = (0..graph.nodes.len())
+        .map(|idx| cutter.prologue(NodeId(idx)))
         .collect();
-    for scale in scales.iter().flatten() {
-        cutter.is_taken[scale.0] = true;
+    for id in prologues.iter().flatten() {
+        cutter.is_taken[id.0] = true;
     }
     let mut subgraphs = Vec::new();
-    for (idx, scale) in scales.into_iter().enumerate() {
-        if !cutter.is_taken[idx] {
-            subgraphs.push(cutter.grow(NodeId(idx), scale));
+    for (idx, prologue) in prologues.into_iter().enumerate() {
+        let id = NodeId(idx);
+        if cutter.is_taken[idx] {
+            continue;
+        }
+        if let Some(subgraph) = cutter.function(id) {
+            subgraphs.push(subgraph);
+        } else if !cutter.waits(id) {
+            subgraphs.push(cutter.grow(id, prologue));
         }
     }
     Partition { subgraphs }
@@ -41,6 +50,105 @@ struct Cutter<'a> {
 }
 
 impl Cutter<'_> {
+    /// Returns what is computed within a layer before it.
+    fn prologue(&self, id: NodeId) -> Vec<NodeId> {
+        match self.channel_scale(id) {
+            Some(scale) => vec![scale],
+            None => self.dequantized_layer(id).unwrap_or_default(),
+        }
+    }
+
+    /// Returns the conversions of the input and the weights of a layer that nothing else reads.
+    fn dequantized_layer(&self, id: NodeId) -> Option<Vec<NodeId>> {
+        let node = self.graph.node(id);
+        if !matches!(node.op.as_str(), "Conv" | "Gemm" | "MatMul") {
+            return None;
+        }
+        let x = self.dequantizer(node.input(0)?)?;
+        let weights = node.input(1)?;
+        let source = self.producers[weights.0]?;
+        self.only_reader(weights)?;
+        is_symmetric(self.graph, self.graph.node(source)).then(|| vec![x, source])
+    }
+
+    /// Returns the `DequantizeLinear` of an 8-bit activation that makes a value which one node reads.
+    fn dequantizer(&self, real: ValueId) -> Option<NodeId> {
+        self.only_reader(real)?;
+        let id = self.producers[real.0].filter(|id| !self.is_taken[id.0])?;
+        let node = self.graph.node(id);
+        (node.op == "DequantizeLinear" && affine(self.graph, node).is_some()).then_some(id)
+    }
+
+    /// Returns whether a node is a conversion that belongs to the node after it.
+    fn waits(&self, id: NodeId) -> bool {
+        let node = self.graph.node(id);
+        let real = node.output(0);
+        let reader = real.filter(|&real| self.dequantizer(real) == Some(id));
+        let reader = reader.and_then(|real| self.only_reader(real));
+        reader.is_some_and(|reader| self.takes_integers(self.graph.node(reader)))
+    }
+
+    /// Returns whether a node's operands may be 8-bit integers that it converts itself.
+    fn takes_integers(&self, node: &Node) -> bool {
+        node.domain.is_empty()
+            && (is_elementwise(&node.op)
+                || matches!(
+                    node.op.as_str(),
+                    "AveragePool" | "GlobalAveragePool" | "MaxPool" | "GlobalMaxPool"
+                ))
+    }
+
+    /// Returns the subgraph of a function of one 8-bit value that a node begins.
+    fn function(&mut self, id: NodeId) -> Option<Subgraph> {
+        let from = self.graph.node(id).input(0)?;
+        let nodes = self.table(from).filter(|nodes| nodes[0] == id)?;
+        for id in &nodes {
+            self.is_taken[id.0] = true;
+        }
+        Some(self.close(id, Vec::new(), nodes[1..].to_vec()))
+    }
+
+    /// Returns the nodes of a function of an 8-bit value, if they are free.
+    fn table(&self, from: ValueId) -> Option<Vec<NodeId>> {
+        let nodes = table(self.graph, &self.consumers, from)?.nodes;
+        let is_free = nodes.iter().all(|id| !self.is_taken[id.0]);
+        is_free.then_some(nodes)
+    }
+
+    /// Returns what goes on with an 8-bit value that a subgraph made: a function of it alone, or
+    /// arithmetic with something that is there already.
+    fn go_on(&self, current: ValueId, anchor: NodeId, may_add: bool) -> Option<Vec<NodeId>> {
+        if let Some(nodes) = self.table(current) {
+            return Some(nodes);
+        }
+        let own = self.only_reader(current)?;
+        let real = self.graph.node(own).output(0)?;
+        if self.dequantizer(real) != Some(own) {
+            return None;
+        }
+        let id = self.only_reader(real).filter(|id| !self.is_taken[id.0])?;
+        let reader = self.graph.node(id);
+        let other = match reader.inputs.as_slice() {
+            [Some(lhs), Some(rhs)] if *lhs == real => *rhs,
+            [Some(lhs), Some(rhs)] if *rhs == real => *lhs,
+            _ => return None,
+        };
+        let is_ready = |id: ValueId| self.producers[id.0].is_none_or(|node| node < anchor);
+        let fits = reader.domain.is_empty()
+            && self.keeps_shape(reader)
+            && (is_elementwise(&self.graph.node(anchor).op) || (may_add && reader.op == "Add"));
+        let mut nodes = vec![own];
+        let source = match self.dequantizer(other) {
+            Some(other) => {
+                nodes.push(other);
+                self.graph.node(other).input(0)?
+            }
+            None => other,
+        };
+        nodes.push(id);
+        (fits && is_arithmetic(&reader.op) && is_ready(source)).then_some(nodes)
+    }
+
     /// Returns the `Mul` by one factor a channel that only this convolution reads.
     fn channel_scale(&self, id: NodeId) -> Option<NodeId> {
         let node = self.graph.node(id);
@@ -70,9 +178,16 @@ impl Cutter<'_> {
         fits.then_some(producer)
     }
 
-    fn grow(&mut self, anchor: NodeId, scale: Option<NodeId>) -> Subgraph {
+    fn grow(&mut self, anchor: NodeId, mut prologue: Vec<NodeId>) -> Subgraph {
         self.is_taken[anchor.0] = true;
         let node = self.graph.node(anchor);
+        if self.takes_integers(node) {
+            let operands = node.inputs.iter().flatten();
+            prologue.extend(operands.filter_map(|&operand| self.dequantizer(operand)));
+            for id in &prologue {
+                self.is_taken[id.0] = true;
+            }
+        }
         let mut epilogue = Vec::new();
         let mut value = node.output(0);
         let is_product = matches!(
@@ -81,7 +196,20 @@ impl Cutter<'_> {
         );
         let mut may_add = is_product;
         let is_open = node.outputs.len() == 1 && !is_view(&node.op);
+        let goes_on = is_product || self.takes_integers(node);
         while let Some(current) = value.filter(|_| is_open) {
+            if goes_on
+                && self.graph.value(current).dtype == DType::U8
+                && let Some(nodes) = self.go_on(current, anchor, may_add)
+            {
+                for id in &nodes {
+                    self.is_taken[id.0] = true;
+                }
+                may_add &= self.graph.node(nodes[nodes.len() - 1]).op == "QuantizeLinear";
+                value = nodes.last().and_then(|id| self.graph.node(*id).output(0));
+                epilogue.extend(nodes);
+                continue;
+            }
             let Some(next) = self
                 .only_reader(current)
                 .filter(|next| !self.is_taken[next.0])
@@ -92,6 +220,7 @@ impl Cutter<'_> {
             let is_residual = may_add && self.is_residual(reader, current, anchor);
             let is_bias = node.op == "MatMul" && epilogue.is_empty() && self.is_bias(reader);
             let joins = self.is_pointwise(reader)
+                || self.is_quantizing(reader)
                 || is_residual
                 || is_bias
                 || (is_elementwise(&node.op) && self.is_ready(reader, current, anchor));
@@ -106,7 +235,7 @@ impl Cutter<'_> {
         if let Some(current) = value.filter(|_| is_open) {
             self.finish(node, current, &mut epilogue);
         }
-        self.close(anchor, scale.into_iter().collect(), epilogue)
+        self.close(anchor, prologue, epilogue)
     }
 
     /// Takes in a global pool, and a flattening of single pixels.
@@ -155,6 +284,11 @@ impl Cutter<'_> {
         }
         let is_scaling = matches!(node.op.as_str(), "Add" | "Sub" | "Mul" | "Div");
         is_scaling && node.inputs.iter().flatten().any(|&id| constant(id)) && self.keeps_shape(node)
+    }
+
+    /// Returns whether a node rounds to 8-bit integers by one scale.
+    fn is_quantizing(&self, node: &Node) -> bool {
+        node.op == "QuantizeLinear" && affine(self.graph, node).is_some()
     }
 
     /// Returns whether the output has the shape of every input that is not constant.

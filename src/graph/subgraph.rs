@@ -7,9 +7,10 @@ use super::{Graph, NodeId, ValueId};
 pub struct Subgraph {
     /// The operator that decides how the subgraph is computed.
     pub anchor: NodeId,
-    /// Nodes before the anchor, in topological order; each feeds the next or the anchor alone.
+    /// Nodes before the anchor, in topological order; each feeds the anchor alone.
     pub prologue: Vec<NodeId>,
-    /// Nodes after the anchor, in topological order; each reads the one before it.
+    /// Nodes after the anchor, in topological order; each reads the one before it, or they compute
+    /// between two 8-bit values that do.
     pub epilogue: Vec<NodeId>,
     /// Values read from outside that are not constants, in the order they are first read.
     pub inputs: Vec<ValueId>,
