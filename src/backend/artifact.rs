@@ -14,10 +14,11 @@
 //! of its own from 0, and with one barrier (`templates/threads/barrier.rs`); ticks are those of
 //! thread 0, null for all others. When thread 0 returns, all have done their part.
 //!
-//! `arena` has [`Artifact::arena_bytes`] bytes, aligned to 64, and is zeroed once before the first
-//! run; `weights` is the content of the weights file, aligned to 64. Step 0 may follow the last
-//! step at any time: a run leaves the arena ready for the next one. The counter is the processor's
-//! time-stamp counter; the worker converts it to nanoseconds.
+//! `arena` has [`Artifact::arena_bytes`] bytes, aligned to 64; it is zeroed and
+//! [`Artifact::fills`] are written to it once before the first run. `weights` is the content of the
+//! weights file, aligned to 64. Step 0 may follow the last step at any time: a run leaves the arena
+//! ready for the next one. The counter is the processor's time-stamp counter; the worker converts
+//! it to nanoseconds.
 
 use std::path::PathBuf;
 
@@ -39,14 +40,29 @@ pub struct Artifact {
     pub arena_bytes: usize,
     /// Threads that run it together.
     pub threads: usize,
+    /// What the arena holds before the first run, where it is not zero.
+    pub fills: Vec<Fill>,
     /// Inputs of the model, in order.
     pub inputs: Vec<IoSpec>,
     /// Outputs of the model, in order.
     pub outputs: Vec<IoSpec>,
+    /// The step that the numbers of each output are rounded to; 0 where they are not.
+    pub resolutions: Vec<f32>,
     /// What each step does, in order of execution.
     pub steps: Vec<StepSpec>,
     /// Wall time that compiling took, nanoseconds.
     pub compile_ns: u64,
+}
+
+/// Bytes of the arena that hold another value than zero before the first run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Fill {
+    /// Where they begin.
+    pub offset: usize,
+    /// How many there are.
+    pub len: usize,
+    /// What each of them is.
+    pub byte: u8,
 }
 
 /// A model input or output: dense and row-major.

@@ -22,6 +22,7 @@ impl Program {
             opt_level: opt_level.to_owned(),
             threads: 1,
             arena_bytes: program.arena_bytes,
+            fills: program.fills.clone(),
             weights: program.weights.clone(),
             inputs: program.inputs.clone(),
             outputs: program.outputs.clone(),

@@ -1,6 +1,6 @@
 //! What is deployed.
 
-use crate::backend::IoSpec;
+use crate::backend::{Fill, IoSpec};
 use crate::device::Isa;
 
 /// A model as a program: source text, packed weights, and what both expect.
@@ -19,7 +19,7 @@ pub struct Program {
     ///
     /// which may use the CPU features in `features`. Buffers of inputs and outputs are dense,
     /// row-major and aligned to their elements; arena and weights are aligned to 64, and the arena
-    /// is zeroed once before the first run. If there are several threads, the function has two more
+    /// is zeroed once before the first run, but for `fills`. If there are several threads, the function has two more
     /// parameters, `thread: usize, barrier: &crate::barrier::Barrier`: each thread calls it with a
     /// number of its own from 0. What it does must not unwind.
     pub source: String,
@@ -33,6 +33,8 @@ pub struct Program {
     pub threads: usize,
     /// Size of the arena, bytes.
     pub arena_bytes: usize,
+    /// What the arena holds before the first run, where it is not zero.
+    pub fills: Vec<Fill>,
     /// Packed weights, little-endian.
     pub weights: Vec<u8>,
     /// Inputs of the model, in order.

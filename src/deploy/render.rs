@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::names::crate_name;
 use super::tensor::{Tensor, comment, literal, tensors};
 use super::{DeployError, Program};
-use crate::backend::IoSpec;
+use crate::backend::{Fill, IoSpec};
 use crate::device::Isa;
 
 /// Where the crate will be.
@@ -84,6 +84,7 @@ struct Context<'a> {
     standalone: bool,
     threads: usize,
     arena_bytes: usize,
+    fills: &'a [Fill],
     weights_len: usize,
     inputs: Vec<Tensor>,
     outputs: Vec<Tensor>,
@@ -152,6 +153,7 @@ impl<'a> Context<'a> {
             standalone: placement == Placement::Standalone,
             threads: program.threads,
             arena_bytes: program.arena_bytes.max(1),
+            fills: &program.fills,
             weights_len: program.weights.len(),
             inputs: tensors(&program.inputs)?,
             outputs: tensors(&program.outputs)?,

@@ -199,6 +199,7 @@ fn program() -> Program {
         opt_level: "s".to_owned(),
         threads: 1,
         arena_bytes: 20,
+        fills: Vec::new(),
         weights: [0.5f32; 4].iter().flat_map(|w| w.to_le_bytes()).collect(),
         inputs: vec![
             spec("left", DType::F32, [2, 2]),

@@ -192,6 +192,8 @@ fn is_weight(graph: &Graph, node: &Node, idx: usize) -> bool {
             | "GRU"
             | "RNN"
             | "PRelu"
+            | "QuantizeLinear"
+            | "DequantizeLinear"
     );
     let is_shaping = matches!(
         node.op.as_str(),

@@ -103,6 +103,8 @@ impl Fixture {
             weights: self.dir.path().join("weights"),
             arena_bytes: 32,
             threads,
+            fills: Vec::new(),
+            resolutions: Vec::new(),
             inputs: vec![io("x")],
             outputs: vec![io("y")],
             steps: vec![step("h", Place::Arena), step("y", Place::Output(0))],

@@ -30,6 +30,8 @@ fn artifact(first: usize, second: usize) -> Artifact {
         weights: PathBuf::from("a.bin"),
         threads: 1,
         arena_bytes: 0,
+        fills: Vec::new(),
+        resolutions: Vec::new(),
         inputs: Vec::new(),
         outputs: Vec::new(),
         steps: vec![

@@ -289,6 +289,7 @@ impl Prepared for Model {
             | Kind::Resample(_)
             | Kind::Pool(_)
             | Kind::Map(_)
+            | Kind::Table(_)
             | Kind::MatMul(_)
             | Kind::Loops(_)
             | Kind::Alias => None,

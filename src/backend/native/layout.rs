@@ -21,7 +21,7 @@ pub enum Layout {
     Flat,
 }
 
-/// Zero elements around the rows and columns of a value.
+/// Elements around the rows and columns of a value: zeros, or the byte that stands for zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Border {
     /// Rows above.
@@ -32,6 +32,8 @@ pub struct Border {
     pub bottom: usize,
     /// Columns to the right.
     pub right: usize,
+    /// What each byte of it holds.
+    pub fill: u8,
 }
 
 /// A value's place within its buffer: extents and strides, in elements.
@@ -41,7 +43,7 @@ pub struct Geometry {
     pub layout: Layout,
     /// Extents `[n, c, h, w]`.
     pub dims: [usize; 4],
-    /// Zeros around it.
+    /// What is around it.
     pub border: Border,
     /// Channels that lie next to each other.
     pub block: usize,
@@ -71,7 +73,23 @@ impl Border {
             left: self.left.max(other.left),
             bottom: self.bottom.max(other.bottom),
             right: self.right.max(other.right),
+            fill: if self.is_empty() {
+                other.fill
+            } else {
+                self.fill
+            },
         }
+    }
+
+    /// Returns whether there is no row and no column of it.
+    pub fn is_empty(self) -> bool {
+        [self.top, self.left, self.bottom, self.right] == [0; 4]
+    }
+
+    /// Returns the border with other bytes.
+    #[must_use]
+    pub fn filled(self, fill: u8) -> Self {
+        Self { fill, ..self }
     }
 }
 
@@ -151,7 +169,7 @@ impl Geometry {
     /// Returns whether the elements are dense and row-major.
     pub fn is_dense(&self) -> bool {
         let [n, c, h, w] = self.dims;
-        let plain = self.layout == Layout::Nchw && self.border == Border::default();
+        let plain = self.layout == Layout::Nchw && self.border.is_empty();
         plain || (self.layout == Layout::Flat && n == 1 && h * w == 1 && c > 0)
     }
 }
@@ -225,6 +243,7 @@ mod tests {
             left: 2,
             bottom: 3,
             right: 1,
+            fill: 0,
         };
         for layout in [
             Layout::Nchw,

@@ -1,12 +1,12 @@
 //! Static memory plan: which buffers share memory.
 //!
-//! Buffers with zero borders share only with buffers of the same geometry, so that the borders are
-//! zeroed once, at start, and stay. All others are placed greedily, largest first, at the lowest
+//! Buffers with borders share only with buffers of the same geometry and the same byte in them, so
+//! that borders are written once, at start, and stay. All others are placed greedily, largest first, at the lowest
 //! offset that is free while they live.
 
 use std::collections::BTreeMap;
 
-use super::layout::{Border, Geometry};
+use super::layout::Geometry;
 
 /// A buffer and the steps during which it is in use.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub const ALIGN: usize = 64;
 impl Buffer {
     /// Describes the buffer of a value whose elements have that many bytes.
     pub fn of(geometry: &Geometry, element: usize, first: usize, last: usize) -> Self {
-        let bordered = (geometry.border != Border::default()).then_some((*geometry, element));
+        let bordered = (!geometry.border.is_empty()).then_some((*geometry, element));
         Self {
             len: geometry.len * element,
             bordered,
@@ -114,14 +114,16 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::backend::native::layout::Layout;
+    use crate::backend::native::layout::{Border, Layout};
 
     fn geometry(channels: usize, border: usize) -> Geometry {
+        let fill = (channels % 2) as u8;
         let border = Border {
             top: border,
             left: border,
             bottom: border,
             right: border,
+            fill,
         };
         Geometry::new([1, channels, 5, 5], Layout::Blocked(8), border)
     }

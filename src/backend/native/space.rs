@@ -100,6 +100,7 @@ impl Spaces {
             | Kind::Resample(_)
             | Kind::Pool(_)
             | Kind::Map(_)
+            | Kind::Table(_)
             | Kind::MatMul(_)
             | Kind::Loops(_)
             | Kind::Alias => {
@@ -152,7 +153,9 @@ fn merged_channels(conv: &Conv, lanes: usize) -> [usize; 2] {
 /// measuring. One layout throughout, tiles that fill the registers.
 pub fn default_mapping(isa: Isa, operation: &Operation) -> Mapping {
     match &operation.kind {
-        Kind::Conv(conv) if prefers_width(isa, conv) => default_width(isa, conv),
+        Kind::Conv(conv) if conv.quantized.is_none() && prefers_width(isa, conv) => {
+            default_width(isa, conv)
+        }
         Kind::Conv(_) | Kind::Deconv(_) => main_conv(operation)
             .map(|conv| default_channels(isa, conv))
             .unwrap_or_default(),
@@ -162,6 +165,7 @@ pub fn default_mapping(isa: Isa, operation: &Operation) -> Mapping {
         | Kind::Resample(_)
         | Kind::Pool(_)
         | Kind::Map(_)
+        | Kind::Table(_)
         | Kind::MatMul(_)
         | Kind::Loops(_)
         | Kind::Alias => Mapping::default(),
@@ -234,10 +238,17 @@ fn default_channels(isa: Isa, conv: &Conv) -> Mapping {
     let [ic, oc] = merged_channels(conv, table.lanes);
     let [_, oh, ow] = conv.output;
     let vectors = oc.div_ceil(table.lanes);
+    let integers = conv.quantized.is_some();
+    // Weights of integers may take two registers each.
+    let width = if integers {
+        table.integers.registers()
+    } else {
+        1
+    };
     let mut best = (f64::NEG_INFINITY, 1, 1, 1);
     for r in (1..=8).filter(|r| vectors.is_multiple_of(*r)) {
         for th in 1..=oh.min(2) {
-            for tw in (1..=ow).filter(|tw| tw * th * r + r < table.registers) {
+            for tw in (1..=ow).filter(|tw| tw * th * r + (r + 1) * width <= table.registers) {
                 let used = (ow as f64 / (tw * ow.div_ceil(tw)) as f64)
                     * (oh as f64 / (th * oh.div_ceil(th)) as f64);
                 let pixels = (tw * th) as f64;
@@ -253,7 +264,10 @@ fn default_channels(isa: Isa, conv: &Conv) -> Mapping {
     let (_, r, tw, th) = best;
     let flat_in = conv.input[1] * conv.input[2] == 1;
     let from_input = ic < 8 && conv.groups == 1;
-    let layout_in = if from_input {
+    let layout_in = if from_input && integers && !flat_in {
+        // Channels in fours, as they are multiplied.
+        "nhwc"
+    } else if from_input {
         "nchw"
     } else {
         default_layout(isa, flat_in)
@@ -281,7 +295,7 @@ fn default_channels(isa: Isa, conv: &Conv) -> Mapping {
         .with("taps", taps)
         .with(
             "padding",
-            if padded && from_input {
+            if padded && from_input && !integers {
                 "edge"
             } else {
                 "border"

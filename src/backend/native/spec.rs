@@ -111,6 +111,8 @@ pub struct Pool {
     pub pad: [usize; 4],
     /// What is applied to each result.
     pub epilogue: Vec<Epilogue>,
+    /// How the input is read if it is u8, and how the result is rounded if it is.
+    pub bytes: [Option<Affine>; 2],
 }
 
 /// A chain of elementwise operators.
@@ -120,6 +122,17 @@ pub struct Map {
     pub chain: Vec<MapStep>,
     /// Their other operands.
     pub operands: Vec<Operand>,
+    /// How the main input and the other operands, in order, are read if they are u8.
+    pub reads: Vec<Option<Affine>>,
+    /// How the result is rounded if it is u8.
+    pub writes: Option<Affine>,
+}
+
+/// A function of 8 bits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Table {
+    /// The result by what the bits are as an unsigned number: 256 of them.
+    pub entries: Vec<u8>,
 }
 
 /// One elementwise operator.
@@ -247,9 +260,17 @@ pub enum Source {
 )]
 pub enum Epilogue {
     Relu,
-    LeakyRelu { alpha: String },
-    Clip { low: String, high: String },
-    HardSigmoid { alpha: String, beta: String },
+    LeakyRelu {
+        alpha: String,
+    },
+    Clip {
+        low: String,
+        high: String,
+    },
+    HardSigmoid {
+        alpha: String,
+        beta: String,
+    },
     HardSwish,
     Sigmoid,
     Silu,
@@ -258,14 +279,32 @@ pub enum Epilogue {
     Neg,
     GeluErf,
     GeluTanh,
-    Elu { alpha: String },
-    AddConst { value: String },
-    MulConst { value: String },
-    RsubConst { value: String },
-    DivConst { value: String },
-    RdivConst { value: String },
+    Elu {
+        alpha: String,
+    },
+    AddConst {
+        value: String,
+    },
+    MulConst {
+        value: String,
+    },
+    RsubConst {
+        value: String,
+    },
+    DivConst {
+        value: String,
+    },
+    RdivConst {
+        value: String,
+    },
     AddTensor,
     MulTensor,
+    Requantize {
+        per_step: String,
+        low: String,
+        high: String,
+        step: String,
+    },
 }
 
 /// What one step of a program computes.
@@ -287,6 +326,8 @@ pub enum Kind {
     Pool(Pool),
     /// Elementwise operators.
     Map(Map),
+    /// A function of 8 bits each.
+    Table(Table),
     /// A product of matrices.
     MatMul(MatMul),
     /// Any other operator.
@@ -308,6 +349,19 @@ pub struct Operation {
     pub x: ValueId,
     /// Its main output.
     pub y: ValueId,
+}
+
+impl Affine {
+    /// Returns what rounding to u8 and back does to a number.
+    pub fn requantize(&self) -> Epilogue {
+        let zero = self.zero_point as f32;
+        Epilogue::Requantize {
+            per_step: literal(1.0 / self.scale),
+            low: literal(-zero),
+            high: literal(255.0 - zero),
+            step: literal(self.scale),
+        }
+    }
 }
 
 /// Writes a number as a Rust f32 literal that reads back the same.

@@ -9,6 +9,7 @@ macro_rules! shipped {
 
 /// The shipped templates by name.
 pub const TEMPLATES: &[(&str, &str)] = shipped![
+    "bytes.j2",
     "concat.rs.j2",
     "conv.rs.j2",
     "conv_width.rs.j2",
@@ -80,5 +81,6 @@ pub const TEMPLATES: &[(&str, &str)] = shipped![
     "qdepthwise.rs.j2",
     "reorder.rs.j2",
     "resample.rs.j2",
+    "table.rs.j2",
     "vector_math.rs",
 ];

@@ -71,12 +71,18 @@ fn quantised(case: &Case<'_>) -> Result<(), InferError> {
     scale(case, 6, true)
 }
 
+/// onnxruntime's quantiser writes a scalar zero point beside a scale of one element.
+fn is_single(dims: &[usize]) -> bool {
+    matches!(dims, [] | [1])
+}
+
 /// Scales and zero points are one, one for each index along `axis`, or one for each block of
 /// `block_size` along it.
 fn scales(case: &Case<'_>) -> Result<(), InferError> {
     let (dims, scale) = (case.dims(0)?, case.dims(1)?);
     if let Some(zero) = case.optional(2)
         && zero.shape.dims() != scale
+        && !(is_single(zero.shape.dims()) && is_single(scale))
     {
         return mismatch(format!(
             "scale {scale:?} and zero point {} differ in shape",
@@ -87,7 +93,7 @@ fn scales(case: &Case<'_>) -> Result<(), InferError> {
     if block < 0 {
         return mismatch(format!("`block_size` is {block}"));
     }
-    if block == 0 && matches!(scale, [] | [1]) {
+    if block == 0 && is_single(scale) {
         return Ok(());
     }
     let along = case.axis(1, dims.len())?;
@@ -128,7 +134,7 @@ pub(super) fn conv(case: &Case<'_>) -> Facts {
     let shape = conv_shape(case, x, w, group)?;
     for idx in [4, 5] {
         let each = case.dims(idx)?;
-        if !matches!(each, [] | [1]) && each != [w[0]] {
+        if !is_single(each) && each != [w[0]] {
             return mismatch(format!("input {idx} is {each:?} for weights {w:?}"));
         }
     }

@@ -8,6 +8,12 @@ use crate::backend::{IoSpec, Place, TraceSpec, View};
 use crate::graph::DType;
 use crate::measure::protocol::{StepCheck, Verified};
 
+/// Steps of a rounded output by which a whole run may differ from the reference. Where sums lie
+/// next to a tie, rounding may go either way; each step of the run is held to one such step from
+/// the reference's own operands, but over thirty layers onnxruntime's own ways of computing a
+/// model of 8-bit integers differ by two in the end.
+const WHOLE_STEPS: f64 = 4.0;
+
 /// Distance above which a value is replaced by the reference's.
 const MAX_UNNOTICED: f64 = 1e-6;
 
@@ -29,10 +35,25 @@ pub(super) fn verify(slot: &mut Slot, tensors: &Tensors<'_>) -> Result<Verified,
     for _ in 0..2 {
         poison(slot);
         slot.run(0, slot.n_steps());
-        for (io, buffer) in slot.artifact.outputs.iter().zip(&slot.outputs) {
+        let outputs = slot.artifact.outputs.iter().zip(&slot.outputs);
+        for (idx, (io, buffer)) in outputs.enumerate() {
             let view = dense(io);
             let reference = tensors.get(&io.name, io.shape.len())?;
-            run.add(distance(&view, buffer, io.dtype, reference));
+            let step = match io.dtype {
+                DType::U8 | DType::I8 => 1.0,
+                _ => slot
+                    .artifact
+                    .resolutions
+                    .get(idx)
+                    .map_or(0.0, |&s| s.into()),
+            };
+            run.add(distance(
+                &view,
+                buffer,
+                io.dtype,
+                reference,
+                WHOLE_STEPS * step,
+            ));
         }
     }
     Ok(Verified { steps, run })
@@ -67,8 +88,10 @@ fn judge(
         Place::Arena => &mut slot.arena,
         Place::Output(idx) => &mut slot.outputs[idx],
     };
-    let distance = distance(&trace.view, buffer, dtype, reference);
-    let is_wrong = distance.is_none_or(|distance| distance > MAX_UNNOTICED);
+    // An 8-bit integer next to the right one is right, and yet what reads it gets the right one.
+    let near = f64::from(u8::from(matches!(dtype, DType::U8 | DType::I8)));
+    let distance = distance(&trace.view, buffer, dtype, reference, near);
+    let is_wrong = near > 0.0 || distance.is_none_or(|distance| distance > MAX_UNNOTICED);
     if is_wrong && dtype == reference.dtype {
         let (element, bytes) = (dtype.bytes(), buffer.bytes_mut());
         for_each(&trace.view, |idx, at| {
@@ -79,16 +102,22 @@ fn judge(
     Ok(distance)
 }
 
-/// Returns the relative L2 distance; `None` if it is not a finite number.
+/// Returns the relative L2 distance of what differs by more than `near`; `None` if it is not a finite
+/// number.
 pub(super) fn distance(
     view: &View,
     buffer: &Buffer,
     dtype: DType,
     reference: Values<'_>,
+    near: f64,
 ) -> Option<f64> {
     let (mut difference, mut norm) = (0.0, 0.0);
+    // Rounding of the numbers themselves.
+    let near = near * (1.0 + 1e-5);
     let mut add = |actual: f64, expected: f64| {
-        difference += (actual - expected) * (actual - expected);
+        let apart = (actual - expected).abs();
+        let beyond = if apart <= near { 0.0 } else { apart };
+        difference += beyond * beyond;
         norm += expected * expected;
     };
     if dtype == DType::F32 && reference.dtype == DType::F32 {

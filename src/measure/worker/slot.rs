@@ -78,7 +78,14 @@ impl Slot {
         let (inputs, outputs) = (&artifact.inputs, &artifact.outputs);
         let inputs = inputs.iter().map(allocate).collect::<Result<_, _>>()?;
         let outputs = outputs.iter().map(allocate).collect::<Result<_, _>>()?;
-        let arena = Buffer::zeroed(artifact.arena_bytes)?;
+        let mut arena = Buffer::zeroed(artifact.arena_bytes)?;
+        for fill in &artifact.fills {
+            let bytes = arena.bytes_mut().get_mut(fill.offset..);
+            let bytes = bytes.and_then(|bytes| bytes.get_mut(..fill.len));
+            let bytes =
+                bytes.ok_or_else(|| Refusal::run_error(format!("{fill:?} is beyond the arena")))?;
+            bytes.fill(fill.byte);
+        }
         let weights = Buffer::copy_of(&weights)?;
 
         load_math_library();

@@ -172,16 +172,40 @@ proptest! {
             let at = view.index(rest / n_channels, rest % n_channels, h, w);
             buffer.f32s_mut()[at] = *value;
         }
-        prop_assert_eq!(distance(&view, &buffer, DType::F32, reference), Some(0.0));
+        prop_assert_eq!(distance(&view, &buffer, DType::F32, reference, 0.0), Some(0.0));
         for value in buffer.f32s_mut() {
             *value *= scale;
         }
-        let relative = distance(&view, &buffer, DType::F32, reference).unwrap();
+        let relative = distance(&view, &buffer, DType::F32, reference, 0.0).unwrap();
         prop_assert!((relative - (f64::from(scale) - 1.0)).abs() < 1e-5);
         let last = end(&view).unwrap() - 1;
         buffer.f32s_mut()[last] = f32::NAN;
-        prop_assert_eq!(distance(&view, &buffer, DType::F32, reference), None);
+        prop_assert_eq!(distance(&view, &buffer, DType::F32, reference, 0.0), None);
     }
+}
+
+#[test]
+fn integers_next_to_the_right_ones_are_right_and_others_are_not() {
+    let view = View {
+        offset: 0,
+        dims: [1, 1, 1, 4],
+        block: 1,
+        n_stride: 4,
+        block_stride: 4,
+        row_stride: 4,
+    };
+    let check = |actual: [u8; 4], is_right: bool| {
+        let reference = Values {
+            dtype: DType::U8,
+            bytes: &[7, 100, 0, 255],
+        };
+        let buffer = Buffer::copy_of(&actual).unwrap();
+        let distance = distance(&view, &buffer, DType::U8, reference, 1.0).unwrap();
+        assert_eq!(distance <= 1e-4, is_right, "{actual:?}: {distance}");
+    };
+    check([7, 100, 0, 255], true);
+    check([8, 99, 1, 254], true);
+    check([7, 102, 0, 255], false);
 }
 
 #[test]

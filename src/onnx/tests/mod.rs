@@ -9,6 +9,7 @@ mod fixture;
 mod folding;
 mod net;
 mod partitions;
+mod quantized;
 mod random;
 mod reference;
 mod shapes;

@@ -109,6 +109,8 @@ mod tests {
             weights: PathBuf::new(),
             arena_bytes: 0,
             threads: 1,
+            fills: Vec::new(),
+            resolutions: Vec::new(),
             inputs: Vec::new(),
             outputs: Vec::new(),
             steps: Vec::new(),

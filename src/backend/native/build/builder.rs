@@ -144,8 +144,10 @@ impl Builder {
             weights,
             arena_bytes: program.arena_bytes,
             threads: 1,
+            fills: program.fills.clone(),
             inputs: program.inputs.clone(),
             outputs: program.outputs.clone(),
+            resolutions: program.resolutions.clone(),
             steps: program.steps.iter().map(step_spec).collect(),
             compile_ns: started.elapsed().as_nanos() as u64,
         }))

@@ -2,13 +2,14 @@
 
 use minijinja::context;
 
-use super::reorder::gcd;
+use super::reorder::{element_type, gcd};
 use super::share::Share;
 use super::source::{Kernel, KernelCtx, KernelError, Slot};
 use crate::backend::native::isa;
 use crate::backend::native::layout::Geometry;
 
-/// Makes the kernel that copies `inputs` one after the other along the channels of `y`.
+/// Makes the kernel that copies `inputs` one after the other along the channels of `y`;
+/// their elements have that many bytes.
 ///
 /// # Errors
 /// [`KernelError::Render`] if the template fails.
@@ -16,6 +17,7 @@ pub fn concat(
     ctx: KernelCtx<'_>,
     inputs: &[Geometry],
     y: &Geometry,
+    element: usize,
 ) -> Result<Kernel, KernelError> {
     let mut first = 0;
     let mut parts = Vec::new();
@@ -38,6 +40,7 @@ pub fn concat(
     let [n, _, h, w] = y.dims;
     let share = ctx.share.along(Share::Rows);
     let values = context! {
+        T => element_type(element),
         share => share.word(), rows => share.bounds(Share::Rows, h), N => n, W => w, parts,
         YB => y.block, YR => y.row, YC => y.plane, YN => y.batch,
         YE => if y.block == 1 { y.plane } else { 1 },

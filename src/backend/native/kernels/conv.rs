@@ -34,6 +34,7 @@ pub fn conv_margins(conv: &Conv, mapping: &Mapping) -> Border {
         left,
         bottom,
         right,
+        fill: 0,
     }
 }
 

@@ -3,13 +3,36 @@
 use minijinja::value::Serde;
 use minijinja::{Value, context};
 
+use serde::Serialize;
+
 use super::share::Share;
 use super::source::{Kernel, KernelCtx, KernelError, Slot};
 use crate::backend::native::layout::Geometry;
-use crate::backend::native::spec::{Map, MapStep, Operand};
+use crate::backend::native::spec::{Affine, Map, MapStep, Operand, literal};
 
 /// Constants are padded to that many numbers, so that vectors may read beyond their end.
 const CONSTANT_ALIGN: usize = 32;
+
+/// A scale and a zero point as templates read them.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Reading {
+    scale: String,
+    per_step: String,
+    zero: String,
+    /// What is beyond the range of u8, and yet an i32.
+    most: String,
+}
+
+impl Reading {
+    pub(super) fn of(affine: Affine) -> Self {
+        Self {
+            scale: literal(affine.scale),
+            per_step: literal(1.0 / affine.scale),
+            zero: affine.zero_point.to_string(),
+            most: literal(65536.0),
+        }
+    }
+}
 
 /// Makes the kernel. All values have the layout of `x`; `operands` are the geometries of the other
 /// operands, in order.
@@ -46,6 +69,15 @@ pub fn map(
             }
         })
         .collect();
+    let reads: Vec<Value> = (0..=map.operands.len())
+        .map(|idx| {
+            Value::from(Serde(
+                map.reads.get(idx).copied().flatten().map(Reading::of),
+            ))
+        })
+        .collect();
+    let writes = map.writes.map(Reading::of);
+    let is_bytes = map.reads.iter().chain([&map.writes]).any(Option::is_some);
     let strides = |f: fn(&Geometry) -> usize| operands.iter().map(f).collect::<Vec<_>>();
     let (share, blocks) = (ctx.share, c.div_ceil(x.block));
     let values = context! {
@@ -54,7 +86,7 @@ pub fn map(
         XB => x.block, XR => x.row, XC => x.plane, XN => x.batch,
         YR => y.row, YC => y.plane, YN => y.batch,
         QR => strides(|g| g.row), QC => strides(|g| g.plane), QN => strides(|g| g.batch),
-        chain, operands => kinds, tail => !run.is_multiple_of(table.lanes),
+        reads, writes => Value::from(Serde(writes)), bytes => is_bytes, chain, operands => kinds, tail => !run.is_multiple_of(table.lanes),
     };
     let mut slots = vec![Slot::Input, Slot::Output];
     let mut weights = Vec::new();
@@ -69,6 +101,12 @@ pub fn map(
             Operand::Same(_) | Operand::Channel(_) => Slot::Operand(idx),
         });
     }
-    let kernel = Kernel::render(ctx, "map.rs.j2", table, values, slots, &weights)?;
+    let kernel = if is_bytes {
+        let weights = weights.iter().flat_map(|weight| weight.to_le_bytes());
+        let weights = weights.collect();
+        Kernel::render_integers(ctx, "map.rs.j2", table, values, slots, weights)?
+    } else {
+        Kernel::render(ctx, "map.rs.j2", table, values, slots, &weights)?
+    };
     Ok(kernel.shared(share.of(h, 1, blocks)))
 }

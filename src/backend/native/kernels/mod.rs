@@ -20,6 +20,7 @@ mod reorder;
 mod resample;
 mod share;
 mod source;
+mod table;
 mod tiling;
 
 pub use concat::concat;
@@ -40,3 +41,4 @@ pub use reorder::reorder;
 pub use resample::resample;
 pub use share::{Share, Shares};
 pub use source::{Kernel, KernelCtx, KernelError, Slot};
+pub use table::table;

@@ -3,6 +3,7 @@
 use minijinja::value::Serde;
 use minijinja::{Value, context};
 
+use super::map::Reading;
 use super::share::Share;
 use super::source::{Kernel, KernelCtx, KernelError, Slot};
 use crate::backend::native::isa;
@@ -20,7 +21,8 @@ pub fn pool(
     y: &Geometry,
 ) -> Result<Kernel, KernelError> {
     let table = ctx.table_for(&[x.block, y.block]);
-    if table.is_none() && !pool.epilogue.is_empty() {
+    let is_bytes = pool.bytes.iter().any(Option::is_some);
+    if table.is_none() && (is_bytes || !pool.epilogue.is_empty()) {
         return Err(KernelError::Unsupported(
             "a layout does not hold vectors".to_owned(),
         ));
@@ -44,7 +46,9 @@ pub fn pool(
         KH => pool.kernel[0], KW => pool.kernel[1], SH => pool.stride[0], SW => pool.stride[1],
         DH => pool.dilation[0], DW => pool.dilation[1],
         PT => pool.pad[0], PL => pool.pad[1], PB => pool.pad[2], PR => pool.pad[3],
-        epilogue => Value::from(Serde(&pool.epilogue)),
+        epilogue => Value::from(Serde(&pool.epilogue)), bytes => is_bytes,
+        reads => Value::from(Serde(pool.bytes[0].map(Reading::of))),
+        writes => Value::from(Serde(pool.bytes[1].map(Reading::of))),
     };
     let places = context! {
         XB => x.block, XR => x.row, XC => x.plane, XN => x.batch,
@@ -53,6 +57,10 @@ pub fn pool(
     let table = table.unwrap_or(isa::widest(ctx.isa));
     let values = minijinja::value::merge_maps([values, places]);
     let slots = vec![Slot::Input, Slot::Output];
-    let kernel = Kernel::render(ctx, "pool.rs.j2", table, values, slots, &[])?;
+    let kernel = if is_bytes {
+        Kernel::render_integers(ctx, "pool.rs.j2", table, values, slots, Vec::new())?
+    } else {
+        Kernel::render(ctx, "pool.rs.j2", table, values, slots, &[])?
+    };
     Ok(kernel.shared(share.of(oh, 1, vectors)))
 }

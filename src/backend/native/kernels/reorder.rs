@@ -24,15 +24,9 @@ pub fn reorder(
         (a, b) if b.is_multiple_of(a) => a,
         (a, b) => gcd(a, b),
     };
-    let element = match element {
-        1 => "u8",
-        2 => "u16",
-        8 => "u64",
-        _ => "f32",
-    };
     let share = ctx.share.along(Share::Rows);
     let values = context! {
-        T => element,
+        T => element_type(element),
         share => share.word(), rows => share.bounds(Share::Rows, h), N => n, C => c, W => w, RUN => run, CB => c.div_ceil(x.block),
         XB => x.block, XR => x.row, XC => x.plane, XN => x.batch,
         XE => if x.block == 1 { x.plane } else { 1 },
@@ -43,6 +37,16 @@ pub fn reorder(
     let table = isa::widest(ctx.isa);
     let kernel = Kernel::render(ctx, "reorder.rs.j2", table, values, slots, &[])?;
     Ok(kernel.shared(share.of(h, 1, 1)))
+}
+
+/// Returns a type of that many bytes to copy elements as.
+pub(super) fn element_type(bytes: usize) -> &'static str {
+    match bytes {
+        1 => "u8",
+        2 => "u16",
+        8 => "u64",
+        _ => "f32",
+    }
 }
 
 pub(super) fn gcd(a: usize, b: usize) -> usize {

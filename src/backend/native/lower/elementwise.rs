@@ -1,16 +1,21 @@
 //! Subgraphs of elementwise operators.
 
-use super::epilogue::is_view;
+use super::epilogue::{is_conversion, is_view};
 use super::layers::require_f32;
 use super::subgraph::{Lowering, NotCovered};
 use crate::backend::native::layout::dims4;
 use crate::backend::native::spec::{Kind, Map, MapStep, Operand, Operation};
-use crate::graph::{Node, ValueId};
+use crate::graph::{Node, NodeId, ValueId};
 
 /// Lowers a chain of elementwise operators.
 pub(super) fn chain(ctx: &Lowering<'_>) -> Result<Vec<Operation>, NotCovered> {
     let anchor = ctx.node(ctx.subgraph.anchor);
     let result = ctx.output(anchor)?;
+    let nodes = ctx.subgraph.nodes();
+    let converts = |&id: &NodeId| is_conversion(&ctx.node(id).op);
+    if nodes.iter().any(converts) {
+        return super::quantized::chain(ctx, &nodes);
+    }
     let dims = dims4(&ctx.graph.value(result).shape);
     let is_full = |&value: &ValueId| {
         ctx.graph.constant(value).is_none() && dims4(&ctx.graph.value(value).shape) == dims
@@ -25,10 +30,12 @@ pub(super) fn chain(ctx: &Lowering<'_>) -> Result<Vec<Operation>, NotCovered> {
     let mut map = Map {
         chain: Vec::new(),
         operands: Vec::new(),
+        reads: Vec::new(),
+        writes: None,
     };
     let mut current = x;
     let mut views = Vec::new();
-    for id in ctx.subgraph.nodes() {
+    for &id in &nodes {
         let node = ctx.node(id);
         let output = ctx.output(node)?;
         if is_view(&node.op) {
@@ -44,12 +51,11 @@ pub(super) fn chain(ctx: &Lowering<'_>) -> Result<Vec<Operation>, NotCovered> {
         }
         let step = match ctx.unary(node).or_else(|| ctx.with_constant(node, current)) {
             Some(step) => MapStep::Unary(step),
-            None => binary(ctx, node, current, dims, &mut map.operands)?,
+            None => binary(ctx, node, current, dims, &mut map.operands, &|_| None)?.0,
         };
         map.chain.push(step);
         current = output;
     }
-    let nodes = ctx.subgraph.nodes();
     let names: Vec<String> = nodes
         .iter()
         .map(|&id| ctx.node(id).op.to_lowercase())
@@ -59,13 +65,16 @@ pub(super) fn chain(ctx: &Lowering<'_>) -> Result<Vec<Operation>, NotCovered> {
     Ok(std::iter::once(main).chain(ctx.views(&views)).collect())
 }
 
-fn binary(
+/// Classifies an operator of two values, one of which is `current`; returns the other one too, which
+/// is read as what `read` says.
+pub(super) fn binary(
     ctx: &Lowering<'_>,
     node: &Node,
     current: ValueId,
     dims: [usize; 4],
     operands: &mut Vec<Operand>,
-) -> Result<MapStep, NotCovered> {
+    read: &dyn Fn(ValueId) -> Option<ValueId>,
+) -> Result<(MapStep, ValueId), NotCovered> {
     let (Some(lhs), Some(rhs), None) = (node.input(0), node.input(1), node.input(2)) else {
         return Err(ctx.not_covered(node, "no kernel exists for it"));
     };
@@ -85,11 +94,13 @@ fn binary(
         _ => return Err(ctx.not_covered(node, "no kernel exists for it")),
     };
     let other = if current_first { rhs } else { lhs };
-    operands.push(operand(ctx, node, other, dims)?);
-    Ok(MapStep::Binary {
-        op,
-        operand: operands.len() - 1,
-    })
+    operands.push(match (operand(ctx, node, other, dims)?, read(other)) {
+        (Operand::Same(_), Some(bytes)) => Operand::Same(bytes),
+        (Operand::Channel(_), Some(bytes)) => Operand::Channel(bytes),
+        (operand, _) => operand,
+    });
+    let operand = operands.len() - 1;
+    Ok((MapStep::Binary { op, operand }, other))
 }
 
 /// Classifies the other operand: the same extents, or one number a channel.

@@ -1,7 +1,7 @@
 //! Operators that are applied to results before they are stored.
 
 use super::subgraph::{Lowering, NotCovered};
-use crate::backend::native::spec::{Epilogue, literal};
+use crate::backend::native::spec::{Affine, Epilogue, Quantized, literal};
 use crate::graph::{Attribute, Node, NodeId, ValueId};
 
 /// Returns whether an operator only changes the shape.
@@ -10,6 +10,11 @@ pub(super) fn is_view(op: &str) -> bool {
         op,
         "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" | "Identity"
     )
+}
+
+/// Returns whether an operator converts from or to integers of a scale.
+pub(super) fn is_conversion(op: &str) -> bool {
+    matches!(op, "QuantizeLinear" | "DequantizeLinear")
 }
 
 /// An epilogue as far as it has been read.
@@ -25,18 +30,85 @@ pub(super) struct Fused {
     pub(super) pooled: Option<ValueId>,
     /// Values that are another one under another shape, which ends the epilogue.
     pub(super) views: Vec<(ValueId, ValueId)>,
+    /// How the other operand is read if it is u8.
+    pub(super) residual_bytes: Option<Affine>,
+    /// How the last value is rounded if it is u8.
+    pub(super) rounds: Option<Affine>,
+    /// What has to be computed after that.
+    pub(super) rest: Vec<NodeId>,
+}
+
+impl Fused {
+    /// Says how a layer of integers reads the other operand and rounds its results.
+    pub(super) fn rounded(&self, quantized: Quantized) -> Quantized {
+        Quantized {
+            y: self.rounds,
+            residual: self.residual_bytes,
+            ..quantized
+        }
+    }
 }
 
 impl Lowering<'_> {
-    /// Reads the epilogue nodes that follow `start`.
+    /// Reads the epilogue nodes that follow `start`, all of which must be of f32.
     pub(super) fn fuse(&self, start: ValueId, nodes: &[NodeId]) -> Result<Fused, NotCovered> {
+        let fused = self.fuse_bytes(start, nodes, false)?;
+        match fused.rest.first() {
+            None => Ok(fused),
+            Some(&id) => Err(self.not_covered(self.node(id), "its kernel is of f32")),
+        }
+    }
+
+    /// Reads the epilogue nodes that follow `start`. A kernel that rounds to u8 takes them until
+    /// one of them needs a kernel of its own; others leave conversions and what follows them.
+    pub(super) fn fuse_bytes(
+        &self,
+        start: ValueId,
+        nodes: &[NodeId],
+        rounds: bool,
+    ) -> Result<Fused, NotCovered> {
+        let mut bytes = None;
+        let mut skipped = None;
         let mut fused = Fused {
             last: Some(start),
             ..Fused::default()
         };
         let mut current = start;
-        for &id in nodes {
+        for (idx, &id) in nodes.iter().enumerate() {
             let node = self.node(id);
+            if skipped == Some(id) {
+                continue;
+            }
+            if is_conversion(&node.op) {
+                let next = nodes.get(idx + 1).map(|&next| (next, self.node(next)));
+                if let Some((to, affine)) = self.quantized(node).filter(|_| rounds) {
+                    let goes_on = fused.residual.is_none()
+                        && !self.subgraph.outputs.contains(&to)
+                        && self.table(&nodes[idx + 1..]).is_none();
+                    if let Some((next, dequantizer)) = next
+                        && self
+                            .dequantized(dequantizer)
+                            .is_some_and(|(from, _)| from == to)
+                        && goes_on
+                    {
+                        fused.steps.push(affine.requantize());
+                        skipped = Some(next);
+                        current = self.output(dequantizer)?;
+                        continue;
+                    }
+                    fused.rounds = Some(affine);
+                    fused.rest = nodes[idx + 1..].to_vec();
+                    current = to;
+                    break;
+                }
+                // The other operand of what follows.
+                if let Some((from, affine)) = self.dequantized(node).filter(|_| rounds) {
+                    bytes = Some((self.output(node)?, from, affine));
+                    continue;
+                }
+                fused.rest = nodes[idx..].to_vec();
+                break;
+            }
             if is_view(&node.op) {
                 fused
                     .views
@@ -68,7 +140,9 @@ impl Lowering<'_> {
                     (op @ ("Add" | "Mul"), Some(other))
                         if fused.residual.is_none() && same_shape(other) =>
                     {
-                        fused.residual = Some(other);
+                        let read = bytes.filter(|(real, ..)| *real == other);
+                        fused.residual = Some(read.map_or(other, |(_, from, _)| from));
+                        fused.residual_bytes = read.map(|(.., affine)| affine);
                         fused.steps.push(match op {
                             "Add" => Epilogue::AddTensor,
                             _ => Epilogue::MulTensor,

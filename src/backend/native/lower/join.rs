@@ -4,7 +4,7 @@ use super::subgraph::{Lowering, NotCovered};
 use crate::backend::native::spec::{Concat, Kind, Operation};
 use crate::graph::Node;
 
-/// Lowers `Concat` of computed f32 values `[n, c, h, w]` along `c`.
+/// Lowers `Concat` of computed values `[n, c, h, w]` along `c`.
 pub(super) fn concat(ctx: &Lowering<'_>, node: &Node) -> Result<Vec<Operation>, NotCovered> {
     let y = ctx.output(node)?;
     let rank = ctx.graph.value(y).shape.rank();
@@ -16,7 +16,7 @@ pub(super) fn concat(ctx: &Lowering<'_>, node: &Node) -> Result<Vec<Operation>, 
     for idx in 0..node.inputs.len() {
         inputs.push(ctx.activation(node, idx)?);
     }
-    super::layers::require_f32(ctx, node, &inputs)?;
+    super::layers::require_moved(ctx, node, &inputs)?;
     let Some(&x) = inputs.first() else {
         return Err(ctx.not_covered(node, "it joins nothing"));
     };

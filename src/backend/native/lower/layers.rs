@@ -2,7 +2,7 @@
 
 use super::subgraph::{Lowering, NotCovered};
 use crate::backend::native::layout::{dims4, is_flat};
-use crate::backend::native::spec::{Conv, Dense, Kind, Operation, Pool};
+use crate::backend::native::spec::{Affine, Conv, Dense, Kind, Operation, Pool};
 use crate::graph::{DType, Node, ValueId};
 
 type Lowered = Result<Vec<Operation>, NotCovered>;
@@ -10,9 +10,11 @@ type Lowered = Result<Vec<Operation>, NotCovered>;
 /// Lowers `Conv` with its prologue and epilogue.
 pub(super) fn convolution(ctx: &Lowering<'_>, node: &Node) -> Lowered {
     let conv_input = ctx.activation(node, 0)?;
-    let (x, scale) = match ctx.subgraph.prologue.as_slice() {
-        [] => (conv_input, None),
-        [mul] => {
+    let integers = ctx.integer_operands(node);
+    let (x, scale) = match (ctx.subgraph.prologue.as_slice(), &integers) {
+        (_, Some(integers)) => (integers.x, None),
+        ([], None) => (conv_input, None),
+        ([mul], None) => {
             let mul = ctx.node(*mul);
             let (lhs, rhs) = (ctx.activation(mul, 0)?, ctx.activation(mul, 1)?);
             let full =
@@ -26,7 +28,7 @@ pub(super) fn convolution(ctx: &Lowering<'_>, node: &Node) -> Lowered {
         _ => return Err(ctx.not_covered(node, "its prologue has several operators")),
     };
     let result = ctx.output(node)?;
-    require_f32(ctx, node, &[x, result])?;
+    require_f32(ctx, node, &[conv_input, result])?;
     let weight_shape = node
         .input(1)
         .map(|value| ctx.graph.value(value).shape.clone())
@@ -34,7 +36,10 @@ pub(super) fn convolution(ctx: &Lowering<'_>, node: &Node) -> Lowered {
     if weight_shape.rank() > 4 {
         return Err(ctx.not_covered(node, "more than two spatial axes"));
     }
-    let weights = ctx.weights(node, 1)?.to_vec();
+    let weights = match &integers {
+        Some(_) => Vec::new(),
+        None => ctx.weights(node, 1)?.to_vec(),
+    };
     let [n, ic, ih, iw] = dims4(&ctx.graph.value(x).shape);
     let [_, oc, oh, ow] = dims4(&ctx.graph.value(result).shape);
     let [_, _, kh, kw] = dims4(&weight_shape);
@@ -49,10 +54,21 @@ pub(super) fn convolution(ctx: &Lowering<'_>, node: &Node) -> Lowered {
         Some(_) => ctx.weights(node, 2)?.to_vec(),
         None => vec![0.0; oc],
     };
-    let fused = ctx.fuse(result, &ctx.subgraph.epilogue)?;
+    let fused = ctx.fuse_bytes(result, &ctx.subgraph.epilogue, integers.is_some())?;
     let y = fused.last.unwrap_or(result);
     let groups = node.int("group", 1) as usize;
-    if is_flat([n, ic, ih, iw]) && kh * kw == 1 && groups == 1 && scale.is_none() {
+    let quantized = match integers {
+        Some(integers) => {
+            let weights = integers.weights.to_vec();
+            let quantized = integers.quantized(ctx, node, weights, (0, oc), 1.0)?;
+            Some(fused.rounded(quantized))
+        }
+        None => None,
+    };
+    let rest = super::quantized::chain(ctx, &fused.rest)?;
+    let is_pixel = is_flat([n, ic, ih, iw]) && kh * kw == 1 && groups == 1;
+    // Few rows of integers are multiplied as pixels.
+    if is_pixel && quantized.is_none() && scale.is_none() {
         let dense = Dense {
             n,
             k: ic,
@@ -61,13 +77,14 @@ pub(super) fn convolution(ctx: &Lowering<'_>, node: &Node) -> Lowered {
             weights,
             bias,
             residual: fused.residual,
-            quantized: None,
+            quantized,
         };
         let mut operations =
             vec![ctx.operation(format!("dense {ic}→{oc}"), Kind::Dense(dense), x, y)];
         if let Some(pooled) = fused.pooled {
             operations.push(ctx.operation("view".to_owned(), Kind::Alias, y, pooled));
         }
+        operations.extend(rest);
         operations.extend(ctx.views(&fused.views));
         return Ok(operations);
     }
@@ -88,16 +105,18 @@ pub(super) fn convolution(ctx: &Lowering<'_>, node: &Node) -> Lowered {
         residual: fused.residual,
         scale,
         pooled: fused.pooled,
-        quantized: None,
+        quantized,
     };
     let name = format!("conv {kh}x{kw} {ic}→{oc} g{groups}");
-    let kind = if conv.is_depthwise() && conv.scale.is_none() {
+    // Groups of integers are merged until they fill a vector.
+    let kind = if conv.is_depthwise() && conv.scale.is_none() && conv.quantized.is_none() {
         Kind::Depthwise(conv)
     } else {
         Kind::Conv(conv)
     };
     let main = ctx.operation(name, kind, x, y);
-    Ok(std::iter::once(main).chain(ctx.views(&views)).collect())
+    let views = ctx.views(&views);
+    Ok(std::iter::once(main).chain(rest).chain(views).collect())
 }
 
 /// Returns the padding above and to the left.
@@ -130,9 +149,11 @@ const FEW_ROWS: usize = 4;
 
 /// Lowers `Gemm` and `MatMul` with constant weights and few rows.
 pub(super) fn fully_connected(ctx: &Lowering<'_>, node: &Node) -> Lowered {
-    let x = ctx.activation(node, 0)?;
+    let input = ctx.activation(node, 0)?;
     let result = ctx.output(node)?;
-    require_f32(ctx, node, &[x, result])?;
+    require_f32(ctx, node, &[input, result])?;
+    let integers = ctx.integer_operands(node);
+    let x = integers.as_ref().map_or(input, |integers| integers.x);
     let gemm = node.op == "Gemm";
     if gemm && node.int("transA", 0) != 0 {
         return Err(ctx.not_covered(node, "transA"));
@@ -145,19 +166,22 @@ pub(super) fn fully_connected(ctx: &Lowering<'_>, node: &Node) -> Lowered {
     if n > FEW_ROWS {
         return Err(ctx.not_covered(node, "more rows than weights pay for"));
     }
-    let given = ctx.weights(node, 1)?;
     let scale = if gemm { node.float("alpha", 1.0) } else { 1.0 };
     let transposed = gemm && node.int("transB", 0) != 0;
-    let weights = (0..m * k)
-        .map(|i| {
-            scale
-                * if transposed {
-                    given[i]
-                } else {
-                    given[i % k * m + i / k]
-                }
-        })
-        .collect();
+    let places = (0..m * k).map(|i| if transposed { i } else { i % k * m + i / k });
+    let (weights, quantized) = match &integers {
+        Some(integers) => {
+            let weights = places.map(|place| integers.weights[place]).collect();
+            let axis = usize::from(!transposed);
+            let quantized = integers.quantized(ctx, node, weights, (axis, m), scale)?;
+            (Vec::new(), Some(quantized))
+        }
+        None if ctx.subgraph.prologue.is_empty() => {
+            let given = ctx.weights(node, 1)?;
+            (places.map(|place| scale * given[place]).collect(), None)
+        }
+        None => return Err(ctx.not_covered(node, "operators before it")),
+    };
     let bias = if !gemm || node.input(2).is_none() {
         vec![0.0; m]
     } else {
@@ -176,8 +200,13 @@ pub(super) fn fully_connected(ctx: &Lowering<'_>, node: &Node) -> Lowered {
         0 => result,
         _ => ctx.output(ctx.node(ctx.subgraph.epilogue[0]))?,
     };
-    let fused = ctx.fuse(start, epilogue)?;
+    let fused = ctx.fuse_bytes(start, epilogue, quantized.is_some())?;
     let y = fused.last.unwrap_or(start);
+    let rest = super::quantized::chain(ctx, &fused.rest)?;
+    let quantized = quantized.map(|quantized| fused.rounded(quantized));
+    if quantized.is_some() {
+        return Err(ctx.not_covered(node, "integers have no kernel of rows"));
+    }
     let dense = Dense {
         n,
         k,
@@ -186,10 +215,11 @@ pub(super) fn fully_connected(ctx: &Lowering<'_>, node: &Node) -> Lowered {
         weights,
         bias,
         residual: fused.residual,
-        quantized: None,
+        quantized,
     };
     let main = ctx.operation(format!("dense {k}→{m}"), Kind::Dense(dense), x, y);
     Ok(std::iter::once(main)
+        .chain(rest)
         .chain(ctx.views(&fused.views))
         .collect())
 }
@@ -214,9 +244,22 @@ fn added_bias(ctx: &Lowering<'_>, node: &Node, m: usize) -> Option<Vec<f32>> {
 
 /// Lowers pooling over two spatial axes.
 pub(super) fn pooling(ctx: &Lowering<'_>, node: &Node) -> Lowered {
-    let x = ctx.activation(node, 0)?;
+    let input = ctx.activation(node, 0)?;
     let result = ctx.output(node)?;
-    require_f32(ctx, node, &[x, result])?;
+    let dtype = |id| ctx.graph.value(id).dtype;
+    let maximum = !node.op.ends_with("AveragePool");
+    let (x, read) = match ctx.subgraph.prologue.as_slice() {
+        [] if maximum && [dtype(input), dtype(result)] == [DType::U8; 2] => (input, Some(BYTES)),
+        [] => (input, None),
+        [first] => match ctx.dequantized(ctx.node(*first)) {
+            Some((from, affine)) => (from, Some(affine)),
+            None => return Err(ctx.not_covered(node, "operators before it")),
+        },
+        _ => return Err(ctx.not_covered(node, "operators before it")),
+    };
+    if read != Some(BYTES) {
+        require_f32(ctx, node, &[input, result])?;
+    }
     if node.outputs.iter().skip(1).any(Option::is_some) {
         return Err(ctx.not_covered(node, "the output of indices"));
     }
@@ -243,23 +286,30 @@ pub(super) fn pooling(ctx: &Lowering<'_>, node: &Node) -> Lowered {
         Some([_, right]) => [0, *right as usize],
         _ => [0, 0],
     };
-    let fused = ctx.fuse(result, &ctx.subgraph.epilogue)?;
+    let is_number = dtype(result) == DType::F32;
+    let fused = match is_number {
+        true => ctx.fuse_bytes(result, &ctx.subgraph.epilogue, true)?,
+        false => ctx.fuse(result, &ctx.subgraph.epilogue)?,
+    };
     if fused.residual.is_some() {
         return Err(ctx.not_covered(node, "another value in its epilogue"));
     }
+    let rest = super::quantized::chain(ctx, &fused.rest)?;
     let pool = Pool {
-        average: node.op.ends_with("AveragePool"),
+        average: !maximum,
         count_pad: node.int("count_include_pad", 0) != 0,
         kernel,
         stride,
         dilation,
         pad: [begin[0], begin[1], end[0], end[1]],
         epilogue: fused.steps,
+        bytes: [read, fused.rounds.or(read.filter(|_| !is_number))],
     };
     let name = format!("{} {}x{}", node.op, kernel[0], kernel[1]);
     let y = fused.last.unwrap_or(result);
     let main = ctx.operation(name, Kind::Pool(pool), x, y);
     Ok(std::iter::once(main)
+        .chain(rest)
         .chain(ctx.views(&fused.views))
         .collect())
 }
@@ -268,11 +318,31 @@ pub(super) fn pooling(ctx: &Lowering<'_>, node: &Node) -> Lowered {
 pub(super) fn alias(ctx: &Lowering<'_>, node: &Node) -> Lowered {
     let x = ctx.activation(node, 0)?;
     let y = ctx.output(node)?;
-    require_f32(ctx, node, &[x, y])?;
+    require_moved(ctx, node, &[x, y])?;
     if !ctx.subgraph.epilogue.is_empty() {
         return Err(ctx.not_covered(node, "operators fused after it"));
     }
     Ok(vec![ctx.operation(node.op.clone(), Kind::Alias, x, y)])
+}
+
+/// How integers that are only compared are read and written.
+const BYTES: Affine = Affine {
+    scale: 1.0,
+    zero_point: 0,
+};
+
+/// Refuses values that kernels which move elements do not hold: other than f32 and u8.
+pub(super) fn require_moved(
+    ctx: &Lowering<'_>,
+    node: &Node,
+    values: &[ValueId],
+) -> Result<(), NotCovered> {
+    let is_u8 = |&id: &ValueId| ctx.graph.value(id).dtype == DType::U8;
+    if values.iter().all(is_u8) {
+        Ok(())
+    } else {
+        require_f32(ctx, node, values)
+    }
 }
 
 pub(super) fn require_f32(

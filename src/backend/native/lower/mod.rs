@@ -9,6 +9,7 @@ mod epilogue;
 mod join;
 mod layers;
 mod loops;
+mod quantized;
 mod resample;
 mod subgraph;
 

@@ -6,10 +6,10 @@ use crate::backend::native::layout::{dims4, is_flat};
 use crate::backend::native::spec::{Kind, Operation, Resample};
 use crate::graph::Node;
 
-/// Lowers a resampling of f32 values `[n, c, h, w]` to the nearest pixels.
+/// Lowers a resampling of values `[n, c, h, w]` to the nearest pixels.
 pub(super) fn nearest(ctx: &Lowering<'_>, node: &Node) -> Result<Vec<Operation>, NotCovered> {
     let (x, y) = (ctx.activation(node, 0)?, ctx.output(node)?);
-    super::layers::require_f32(ctx, node, &[x, y])?;
+    super::layers::require_moved(ctx, node, &[x, y])?;
     let flat =
         is_flat(dims4(&ctx.graph.value(x).shape)) || is_flat(dims4(&ctx.graph.value(y).shape));
     let pixels = nearest_pixels(ctx, node);

@@ -14,7 +14,7 @@ use crate::backend::native::kernels::{self, ConvGeometry, Kernel, KernelCtx, Ker
 use crate::backend::native::layout::{Geometry, dims4};
 use crate::backend::native::plan::ALIGN;
 use crate::backend::native::spec::{Kind, Operand, Operation};
-use crate::graph::{Graph, Tensor, ValueId};
+use crate::graph::{Graph, Tensor, ValueId, affine};
 use crate::space::{Candidate, Mapping};
 
 /// A candidate for each subgraph.
@@ -101,9 +101,11 @@ pub fn assemble(
         kernels: BTreeMap::new(),
         steps: Vec::new(),
         arena_bytes: memory.len,
+        fills: memory.fills.iter().copied().collect(),
         weights: Vec::new(),
         inputs,
         outputs,
+        resolutions: resolutions(graph),
     };
     let constants = pack_constants(&schedule.constants, &mut program.weights);
     for (step, (planned, kernel)) in schedule.steps.iter().zip(rendered).enumerate() {
@@ -161,6 +163,18 @@ fn ports(graph: &Graph, values: &[ValueId]) -> Vec<IoSpec> {
     values.iter().map(port).collect()
 }
 
+/// Returns the scale of each output that is dequantised, and 0 for the others.
+fn resolutions(graph: &Graph) -> Vec<f32> {
+    let producers = graph.producers();
+    let scale = |id: &ValueId| {
+        let node = graph.node(producers[id.0]?);
+        let scale = affine(graph, node)?.0;
+        (node.op == "DequantizeLinear").then_some(scale)
+    };
+    let outputs = graph.outputs.iter();
+    outputs.map(|id| scale(id).unwrap_or(0.0)).collect()
+}
+
 fn features(ctx: KernelCtx<'_>) -> BTreeSet<String> {
     isa::widest(ctx.isa)
         .features
@@ -208,11 +222,15 @@ fn render(
             }
         }
         Kind::Deconv(deconv) => kernels::deconv(ctx, deconv, mapping, x, y),
-        Kind::Resample(resample) => kernels::resample(ctx, resample, &x, &y),
+        Kind::Resample(resample) => {
+            let element = graph.value(operation.y).dtype.bytes();
+            kernels::resample(ctx, resample, &x, &y, element)
+        }
         Kind::Concat(_) => {
             let inputs = bound.operands.iter().flatten();
             let inputs: Vec<Geometry> = inputs.map(|id| buffers.geometry(*id)).collect();
-            kernels::concat(ctx, &inputs, &y)
+            let element = graph.value(operation.y).dtype.bytes();
+            kernels::concat(ctx, &inputs, &y, element)
         }
         Kind::Dense(dense) if dense.quantized.is_some() => kernels::qdense(ctx, dense, mapping),
         Kind::Dense(dense) => kernels::dense(ctx, dense, mapping),
@@ -232,6 +250,7 @@ fn render(
             }
             kernels::map(ctx, map, &x, &y, &others)
         }
+        Kind::Table(table) => kernels::table(ctx, table, &x, &y),
         Kind::Loops(loops) => kernels::loops(ctx, loops),
         Kind::Alias => Err(KernelError::Unsupported(
             "an alias has no kernel".to_owned(),

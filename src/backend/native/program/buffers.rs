@@ -147,7 +147,8 @@ impl Buffers {
             }
             Want::Any => true,
             Want::Layout(layout, border) => {
-                buffer.layout == layout && (border == Border::default() || !buffer.exact)
+                let agrees = buffer.border.is_empty() || buffer.border.fill == border.fill;
+                buffer.layout == layout && (border.is_empty() || (!buffer.exact && agrees))
             }
             Want::Vectors(lanes, _) => own && self.geometry(id).holds_vectors(lanes),
             Want::Dense => self.geometry(id).is_dense(),

@@ -1,8 +1,9 @@
 //! Where everything lies in the arena.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::buffers::{BufferId, Buffers, Holder};
+use crate::backend::Fill;
 use crate::backend::native::kernels::{Kernel, Slot};
 use crate::backend::native::plan::{ALIGN, Buffer, plan};
 
@@ -14,6 +15,8 @@ pub(super) struct Memory {
     pub(super) scratch: BTreeMap<usize, usize>,
     pub(super) zeros: usize,
     pub(super) len: usize,
+    /// Buffers whose borders are not zero: their memory is theirs alone.
+    pub(super) fills: BTreeSet<Fill>,
 }
 
 impl Memory {
@@ -65,7 +68,14 @@ impl Memory {
             }
         }
         let plan = plan(&wanted);
+        let filled = wanted.iter().zip(&plan.offsets);
+        let fills = filled.filter_map(|(buffer, &offset)| {
+            let byte = buffer.bordered?.0.border.fill;
+            let len = buffer.len;
+            (byte != 0).then_some(Fill { offset, len, byte })
+        });
         Self {
+            fills: fills.collect(),
             values: index
                 .iter()
                 .map(|idx| idx.map_or(0, |idx| plan.offsets[idx]))

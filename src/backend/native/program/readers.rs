@@ -48,7 +48,7 @@ pub(super) fn readers(graph: &Graph, operations: &[Operation]) -> BTreeMap<Value
                     }
                 }
             }
-            Kind::Deconv(_) | Kind::Resample(_) | Kind::Pool(_) => {}
+            Kind::Deconv(_) | Kind::Resample(_) | Kind::Pool(_) | Kind::Table(_) => {}
         }
     }
     graph.outputs.iter().for_each(|&value| count(value));

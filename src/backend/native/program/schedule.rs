@@ -145,7 +145,7 @@ impl Scheduler<'_> {
                 self.bind_conv(operation, conv, mapping, &mut bound)?
             }
             Kind::Deconv(deconv) => Some(self.bind_deconv(operation, deconv, mapping, &mut bound)?),
-            Kind::Resample(_) => {
+            Kind::Resample(_) | Kind::Table(_) => {
                 let x = self.want(operation.x, Want::Any)?;
                 bound.x = Some(x);
                 Some(self.out.buffers.all[x.0].layout)
@@ -158,7 +158,8 @@ impl Scheduler<'_> {
             }
             Kind::Pool(pool) => {
                 let lanes = isa::widest(self.isa).lanes;
-                let want = if pool.epilogue.is_empty() {
+                let is_plain = pool.epilogue.is_empty() && pool.bytes == [None, None];
+                let want = if is_plain {
                     Want::Any
                 } else {
                     Want::Vectors(lanes, Layout::Blocked(lanes.max(8)))
@@ -214,7 +215,9 @@ impl Scheduler<'_> {
             layout_of(operation, mapping, "layout_in")?,
             layout_of(operation, mapping, "layout_out")?,
         );
-        let margins = conv_margins(conv, mapping);
+        let fill = conv.quantized.as_ref();
+        let fill = fill.map_or(0, |quantized| quantized.x.zero_point as u8);
+        let margins = conv_margins(conv, mapping).filled(fill);
         let x = self.want(operation.x, Want::Layout(layout_in, margins))?;
         bound.x = Some(x);
         if let Some(residual) = conv.residual {

@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Range;
 
 use crate::backend::native::kernels::Shares;
-use crate::backend::{IoSpec, TraceSpec};
+use crate::backend::{Fill, IoSpec, TraceSpec};
 use crate::device::Isa;
 use crate::digest::{Digest, Encoder};
 
@@ -22,12 +22,16 @@ pub struct Program {
     pub steps: Vec<Step>,
     /// Size of the arena, bytes.
     pub arena_bytes: usize,
+    /// What the arena holds before the first run, where it is not zero.
+    pub fills: Vec<Fill>,
     /// Packed weights and constants of all kernels, little-endian.
     pub weights: Vec<u8>,
     /// Inputs of the model.
     pub inputs: Vec<IoSpec>,
     /// Outputs of the model.
     pub outputs: Vec<IoSpec>,
+    /// The step that the numbers of each output are rounded to; 0 where they are not.
+    pub resolutions: Vec<f32>,
 }
 
 /// The source of one kernel.
@@ -131,6 +135,11 @@ impl Program {
         let mut encoder = Encoder::new("metainfer program v1");
         encoder.str(self.isa.name());
         encoder.u64(self.arena_bytes as u64);
+        for fill in &self.fills {
+            for number in [fill.offset, fill.len, fill.byte.into()] {
+                encoder.u64(number as u64);
+            }
+        }
         encoder.u64(self.steps.len() as u64);
         for step in &self.steps {
             encoder.str(&step.symbol);

@@ -294,6 +294,17 @@ pub(super) fn apply(step: &Epilogue, v: f32, residual: Option<f32>) -> f32 {
         Epilogue::RdivConst { value } => number(value) / v,
         Epilogue::AddTensor => v + residual.unwrap(),
         Epilogue::MulTensor => v * residual.unwrap(),
+        Epilogue::Requantize {
+            per_step,
+            low,
+            high,
+            step,
+        } => {
+            (v * number(per_step))
+                .round_ties_even()
+                .clamp(number(low), number(high))
+                * number(step)
+        }
     }
 }
 
@@ -620,6 +631,7 @@ fn pool(bench: &mut Bench, average: bool, count_pad: bool) {
         dilation: [1, 1],
         pad: [1, 1, 1, 1],
         epilogue: Vec::new(),
+        bytes: [None, None],
     };
     bench.push(Kind::Pool(pool), x, y, Mapping::default());
 }
@@ -660,6 +672,8 @@ fn map(bench: &mut Bench) {
             Operand::Channel(channel),
             Operand::Constant(constants),
         ],
+        reads: Vec::new(),
+        writes: None,
     };
     assert_eq!(dims4(&bench.graph.value(x).shape), shape);
     bench.push(Kind::Map(map), x, y, Mapping::default());

@@ -7,6 +7,7 @@ mod levels;
 mod node;
 mod qbench;
 mod qconv;
+mod quantized;
 mod run;
 mod shares;
 mod width;

@@ -66,6 +66,8 @@ impl QBench {
                 kernels: BTreeMap::new(),
                 steps: Vec::new(),
                 arena_bytes: 64,
+                fills: Vec::new(),
+                resolutions: Vec::new(),
                 weights: Vec::new(),
                 inputs: Vec::new(),
                 outputs: Vec::new(),
@@ -176,6 +178,7 @@ impl QBench {
             left,
             bottom,
             right,
+            fill: 0,
         };
         let [ic, ih, iw] = conv.input;
         let [oc, oh, ow] = conv.output;

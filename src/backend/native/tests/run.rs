@@ -48,6 +48,11 @@ pub(super) fn run_twice(
     let mut arena = vec![Line([0; 64]); n_lines + 2];
     arena[0] = GUARD;
     arena[n_lines + 1] = GUARD;
+    for fill in &program.fills {
+        for at in fill.offset..fill.offset + fill.len {
+            arena[1 + at / 64].0[at % 64] = fill.byte;
+        }
+    }
     let weights = lines(&program.weights);
     let inputs: Vec<Vec<Line>> = inputs.iter().map(|bytes| lines(bytes)).collect();
     let inputs: Vec<*const u8> = inputs.iter().map(|lines| lines.as_ptr().cast()).collect();
@@ -103,10 +108,7 @@ pub(super) fn run_fenced(
     let n_bytes = n_bytes.map(|io| io.shape.len() * io.dtype.bytes());
     let outputs: Vec<(*mut u8, usize)> = n_bytes.map(|n| (fence(&vec![0x5a; n]), n)).collect();
     let pointers: Vec<*mut u8> = outputs.iter().map(|output| output.0).collect();
-    let (arena, weights) = (
-        fence(&vec![0; program.arena_bytes]),
-        fence(&program.weights),
-    );
+    let (arena, weights) = (fence(&filled_arena(program)), fence(&program.weights));
     let n_steps = program.steps.len();
     // SAFETY: the library was built from `program`; all buffers have the sizes it states.
     unsafe {
@@ -139,6 +141,14 @@ fn fenced(bytes: &[u8], at_end: bool) -> *mut u8 {
         copy.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
         copy
     }
+}
+
+fn filled_arena(program: &Program) -> Vec<u8> {
+    let mut arena = vec![0; program.arena_bytes];
+    for fill in &program.fills {
+        arena[fill.offset..][..fill.len].fill(fill.byte);
+    }
+    arena
 }
 
 fn lines(bytes: &[u8]) -> Vec<Line> {

@@ -1,0 +1,256 @@
+//! Chains between 8-bit integers: what is fused against the same nodes one by one.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::kernels::isas;
+use super::node::untuned;
+use super::run::build_and_run_twice;
+use crate::backend::native::kernels::{KernelCtx, Share};
+use crate::backend::native::lower::lower;
+use crate::backend::native::program::{Choice, assemble};
+use crate::backend::native::render::Renderer;
+use crate::backend::native::spec::{Kind, Operation};
+use crate::device::Isa;
+use crate::graph::{
+    Attribute, Graph, Node, NodeId, Partition, Subgraph, Tensor, TensorData, Value, ValueId,
+    canonicalize, infer, partition,
+};
+
+const CHANNELS: usize = 20;
+
+/// A graph of random numbers that ends in u8 values.
+struct Model {
+    graph: Graph,
+    rng: ChaCha8Rng,
+    input: Vec<u8>,
+}
+
+impl Model {
+    /// Starts with `x`, an f32 image.
+    fn new(seed: u64) -> (Self, ValueId) {
+        let graph = Graph {
+            name: "chains".to_owned(),
+            opset: 21,
+            values: Vec::new(),
+            nodes: Vec::new(),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+        };
+        let mut model = Self {
+            graph,
+            rng: ChaCha8Rng::seed_from_u64(seed),
+            input: Vec::new(),
+        };
+        let dims = [1, CHANNELS, 7, 9];
+        let numbers = model.numbers(dims.iter().product(), 3.0);
+        model.input = numbers.iter().flat_map(|v| v.to_le_bytes()).collect();
+        let data = Tensor::new(dims.to_vec().into(), TensorData::F32(numbers)).unwrap();
+        let x = model.value(&data, None);
+        model.graph.inputs.push(x);
+        (model, x)
+    }
+
+    fn numbers(&mut self, n: usize, largest: f32) -> Vec<f32> {
+        (0..n)
+            .map(|_| self.rng.random_range(-largest..largest))
+            .collect()
+    }
+
+    fn value(&mut self, like: &Tensor, data: Option<Arc<Tensor>>) -> ValueId {
+        let id = ValueId(self.graph.values.len());
+        self.graph.values.push(Value {
+            name: format!("v{}", id.0),
+            dtype: like.dtype(),
+            shape: like.shape().clone(),
+            data,
+        });
+        id
+    }
+
+    fn constant(&mut self, dims: &[usize], data: TensorData) -> ValueId {
+        let tensor = Tensor::new(dims.to_vec().into(), data).unwrap();
+        self.value(&tensor.clone(), Some(Arc::new(tensor)))
+    }
+
+    fn node(&mut self, op: &str, inputs: &[ValueId], attributes: &[(&str, Attribute)]) -> ValueId {
+        let attributes = attributes.iter();
+        let mut node = Node {
+            name: String::new(),
+            op: op.to_owned(),
+            domain: String::new(),
+            attributes: attributes
+                .map(|(k, v)| ((*k).to_owned(), v.clone()))
+                .collect(),
+            inputs: inputs.iter().copied().map(Some).collect(),
+            outputs: vec![Some(ValueId(0))],
+        };
+        let facts = infer(&node, self.graph.opset, &self.graph.operands(&node));
+        let fact = facts.unwrap().unwrap().remove(0);
+        let id = ValueId(self.graph.values.len());
+        self.graph.values.push(Value {
+            name: format!("v{}", id.0),
+            dtype: fact.dtype,
+            shape: fact.shape,
+            data: None,
+        });
+        node.outputs = vec![Some(id)];
+        self.graph.nodes.push(node);
+        id
+    }
+
+    /// Rounds to u8 by a scale of its own; returns the u8 and its number.
+    fn round(&mut self, x: ValueId, largest: f32) -> [ValueId; 2] {
+        let scale = largest * self.rng.random_range(0.9..1.1) / 128.0;
+        let scale = self.constant(&[], TensorData::F32(vec![scale]));
+        let zero = self.rng.random_range(100..156u8);
+        let zero = self.constant(&[], TensorData::U8(vec![zero]));
+        let byte = self.node("QuantizeLinear", &[x, scale, zero], &[]);
+        [
+            byte,
+            self.node("DequantizeLinear", &[byte, scale, zero], &[]),
+        ]
+    }
+
+    /// A convolution of integers, by channel or of all of them.
+    fn conv(&mut self, x: ValueId, group: usize, kernel: usize, out: usize) -> ValueId {
+        let dims = [out, CHANNELS / group, kernel, kernel];
+        let n: usize = dims.iter().product();
+        let weights = (0..n)
+            .map(|_| self.rng.random_range(-127..=127i8))
+            .collect();
+        let weights = self.constant(&dims, TensorData::I8(weights));
+        let scales = (0..out).map(|_| self.rng.random_range(0.5..1.5) / (n / out) as f32 / 60.0);
+        let scales = TensorData::F32(scales.collect());
+        let scales = self.constant(&[out], scales);
+        let axis = [("axis", Attribute::Int(0))];
+        let real = self.node("DequantizeLinear", &[weights, scales], &axis);
+        let bias = TensorData::F32(self.numbers(out, 0.5));
+        let bias = self.constant(&[out], bias);
+        let around = (kernel / 2) as i64;
+        let attributes = [
+            ("group", Attribute::Int(group as i64)),
+            ("pads", Attribute::Ints(vec![around; 4])),
+        ];
+        self.node("Conv", &[x, real, bias], &attributes)
+    }
+
+    /// Every kind of chain, each from the same image to an output.
+    fn chains(&mut self, x: ValueId) {
+        let [_, a] = self.round(x, 3.0);
+        // A layer, then a function of its result.
+        let b = self.conv(a, 1, 3, CHANNELS);
+        let [_, b] = self.round(b, 2.0);
+        let gate = self.node("HardSigmoid", &[b], &[]);
+        let [_, gate] = self.round(gate, 1.0);
+        let b = self.node("Mul", &[b, gate], &[]);
+        let [b, _] = self.round(b, 2.0);
+        // A layer and a residual.
+        let c = self.conv(a, 1, 1, CHANNELS);
+        let [_, c] = self.round(c, 2.0);
+        let c = self.node("Add", &[a, c], &[]);
+        let c = self.node("Relu", &[c], &[]);
+        let [c, _] = self.round(c, 4.0);
+        // By channel, then scaled by what is squeezed from it.
+        let d = self.conv(a, CHANNELS, 3, CHANNELS);
+        let [_, d] = self.round(d, 2.0);
+        let means = self.node("GlobalAveragePool", &[d], &[]);
+        let [_, means] = self.round(means, 1.0);
+        let excited = self.conv(means, 1, 1, CHANNELS);
+        let [_, excited] = self.round(excited, 1.0);
+        let excited = self.node("Sigmoid", &[excited], &[]);
+        let [means, excited] = self.round(excited, 1.0);
+        let e = self.node("Mul", &[d, excited], &[]);
+        let [e, real] = self.round(e, 2.0);
+        // Pools and moves.
+        let window = [
+            ("kernel_shape", Attribute::Ints(vec![3, 3])),
+            ("pads", Attribute::Ints(vec![1; 4])),
+            ("strides", Attribute::Ints(vec![2, 2])),
+        ];
+        let f = self.node("AveragePool", &[real], &window);
+        let [f, _] = self.round(f, 2.0);
+        let g = self.node("Concat", &[f, f], &[("axis", Attribute::Int(1))]);
+        let maximum = self.node("MaxPool", &[real], &window);
+        let [maximum, _] = self.round(maximum, 2.0);
+        self.graph.outputs.extend([b, c, e, f, g, maximum, means]);
+    }
+
+    fn run(
+        &self,
+        isa: Isa,
+        graph: &Graph,
+        partition: &Partition,
+    ) -> (Vec<Operation>, Vec<Vec<u8>>) {
+        let operations = lower(graph, partition).unwrap();
+        let candidates = untuned(isa, &operations, partition.subgraphs.len());
+        let renderer = Renderer::new(&BTreeMap::new()).unwrap();
+        let ctx = KernelCtx {
+            renderer: &renderer,
+            isa,
+            share: Share::Whole,
+        };
+        let program = assemble(ctx, graph, &operations, &Choice(&candidates)).unwrap();
+        let [first, second] = build_and_run_twice(&program, &[self.input.clone()]);
+        assert_eq!(first, second, "a run leaves the borders as they are");
+        (operations, first)
+    }
+}
+
+/// Each node in a subgraph of its own.
+fn single(graph: &Graph) -> Partition {
+    let subgraph = |idx: usize| {
+        let node = graph.node(NodeId(idx));
+        let is_open = |id: &ValueId| graph.constant(*id).is_none();
+        Subgraph {
+            anchor: NodeId(idx),
+            prologue: Vec::new(),
+            epilogue: Vec::new(),
+            inputs: node
+                .inputs
+                .iter()
+                .flatten()
+                .copied()
+                .filter(is_open)
+                .collect(),
+            outputs: node.outputs.iter().flatten().copied().collect(),
+        }
+    };
+    let subgraphs = (0..graph.nodes.len()).map(subgraph).collect();
+    Partition { subgraphs }
+}
+
+#[test]
+fn chains_of_integers_give_what_their_nodes_give_one_by_one() {
+    for (seed, isa) in isas().into_iter().enumerate() {
+        let (mut model, x) = Model::new(seed as u64);
+        model.chains(x);
+        let (_, expected) = model.run(Isa::Portable, &model.graph, &single(&model.graph));
+        let graph = canonicalize(model.graph.clone());
+        let partition = partition(&graph);
+        let (operations, actual) = model.run(isa, &graph, &partition);
+        let is_f32 = |id: ValueId| graph.value(id).dtype == crate::graph::DType::F32;
+        let is_plain = |o: &&Operation| {
+            matches!(o.kind, Kind::Loops(_)) || (is_f32(o.x) && o.x != graph.inputs[0])
+        };
+        let plain: Vec<&str> = operations
+            .iter()
+            .filter(is_plain)
+            .map(|o| o.name.as_str())
+            .collect();
+        assert!(plain.is_empty(), "not of integers: {plain:?}");
+        for (idx, (actual, expected)) in actual.iter().zip(&expected).enumerate() {
+            let steps = actual.iter().zip(expected).map(|(a, b)| a.abs_diff(*b));
+            let off = steps.clone().filter(|&step| step > 0).count();
+            assert!(steps.max() <= Some(1), "output {idx} on {isa}");
+            assert!(
+                off * 50 <= actual.len() + 50,
+                "{off} of {} of output {idx}",
+                actual.len()
+            );
+        }
+    }
+}
