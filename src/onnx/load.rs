@@ -71,8 +71,8 @@ pub(super) fn decode(
     let opset = opset(&model)?;
     check::functions(&model, graph)?;
     let mut source = build(graph, opset, &TensorReader::new(path), options)?;
-    write_out_windows(&mut source);
     spell_out_quantized(&mut source);
+    write_out_windows(&mut source);
     compact(&mut source);
     check::finite(&source)?;
     let graph = canonicalize(source.clone());

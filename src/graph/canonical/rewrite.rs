@@ -47,8 +47,8 @@ const RULES: &[Rule] = &[
 /// Values that survive keep their names. Differences in rounding are those of folding scales into
 /// weights: about 1e-6 relative in f32.
 pub fn canonicalize(mut graph: Graph) -> Graph {
-    write_out_windows(&mut graph);
     quantized::spell_out(&mut graph);
+    write_out_windows(&mut graph);
     compact(&mut graph);
     for _ in 0..MAX_PASSES {
         if !pass(&mut graph) {
