@@ -85,17 +85,7 @@ impl Cutter<'_> {
         let real = node.output(0);
         let reader = real.filter(|&real| self.dequantizer(real) == Some(id));
         let reader = reader.and_then(|real| self.only_reader(real));
-        reader.is_some_and(|reader| self.takes_integers(self.graph.node(reader)))
-    }
-
-    /// Returns whether a node's operands may be 8-bit integers that it converts itself.
-    fn takes_integers(&self, node: &Node) -> bool {
-        node.domain.is_empty()
-            && (is_elementwise(&node.op)
-                || matches!(
-                    node.op.as_str(),
-                    "AveragePool" | "GlobalAveragePool" | "MaxPool" | "GlobalMaxPool"
-                ))
+        reader.is_some_and(|reader| takes_integers(self.graph.node(reader)))
     }
 
     /// Returns the subgraph of a function of one 8-bit value that a node begins.
@@ -181,7 +171,7 @@ impl Cutter<'_> {
     fn grow(&mut self, anchor: NodeId, mut prologue: Vec<NodeId>) -> Subgraph {
         self.is_taken[anchor.0] = true;
         let node = self.graph.node(anchor);
-        if self.takes_integers(node) {
+        if takes_integers(node) {
             let operands = node.inputs.iter().flatten();
             prologue.extend(operands.filter_map(|&operand| self.dequantizer(operand)));
             for id in &prologue {
@@ -196,7 +186,7 @@ impl Cutter<'_> {
         );
         let mut may_add = is_product;
         let is_open = node.outputs.len() == 1 && !is_view(&node.op);
-        let goes_on = is_product || self.takes_integers(node);
+        let goes_on = is_product || takes_integers(node);
         while let Some(current) = value.filter(|_| is_open) {
             if goes_on
                 && self.graph.value(current).dtype == DType::U8
@@ -373,4 +363,14 @@ impl Cutter<'_> {
         }
         subgraph
     }
+}
+
+/// Returns whether a node's operands may be 8-bit integers that it converts itself.
+fn takes_integers(node: &Node) -> bool {
+    node.domain.is_empty()
+        && (is_elementwise(&node.op)
+            || matches!(
+                node.op.as_str(),
+                "AveragePool" | "GlobalAveragePool" | "MaxPool" | "GlobalMaxPool"
+            ))
 }

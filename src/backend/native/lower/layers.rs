@@ -43,12 +43,7 @@ pub(super) fn convolution(ctx: &Lowering<'_>, node: &Node) -> Lowered {
     let [n, ic, ih, iw] = dims4(&ctx.graph.value(x).shape);
     let [_, oc, oh, ow] = dims4(&ctx.graph.value(result).shape);
     let [_, _, kh, kw] = dims4(&weight_shape);
-    let two = |name: &str, default: usize| match node.ints(name) {
-        Some([a, b]) => [*a as usize, *b as usize],
-        Some([b]) => [default, *b as usize],
-        _ => [default, default],
-    };
-    let (stride, dilation) = (two("strides", 1), two("dilations", 1));
+    let (stride, dilation) = (two(node, "strides", [1, 1]), two(node, "dilations", [1, 1]));
     let pad = pads(node, [ih, iw], [oh, ow], [kh, kw], stride, dilation);
     let bias = match node.input(2) {
         Some(_) => ctx.weights(node, 2)?.to_vec(),
@@ -117,6 +112,15 @@ pub(super) fn convolution(ctx: &Lowering<'_>, node: &Node) -> Lowered {
     let main = ctx.operation(name, kind, x, y);
     let views = ctx.views(&views);
     Ok(std::iter::once(main).chain(rest).chain(views).collect())
+}
+
+/// Returns an attribute of one or two axes, the default where it has none.
+fn two(node: &Node, name: &str, default: [usize; 2]) -> [usize; 2] {
+    match node.ints(name) {
+        Some([a, b]) => [*a as usize, *b as usize],
+        Some([b]) => [default[0], *b as usize],
+        _ => default,
+    }
 }
 
 /// Returns the padding above and to the left.
@@ -268,18 +272,13 @@ pub(super) fn pooling(ctx: &Lowering<'_>, node: &Node) -> Lowered {
     }
     let [_, _, ih, iw] = dims4(&ctx.graph.value(x).shape);
     let [_, _, oh, ow] = dims4(&ctx.graph.value(result).shape);
-    let two = |name: &str, default: [usize; 2]| match node.ints(name) {
-        Some([a, b]) => [*a as usize, *b as usize],
-        Some([b]) => [default[0], *b as usize],
-        _ => default,
-    };
     let global = node.op.starts_with("Global");
     let kernel = if global {
         [ih, iw]
     } else {
-        two("kernel_shape", [1, 1])
+        two(node, "kernel_shape", [1, 1])
     };
-    let (stride, dilation) = (two("strides", [1, 1]), two("dilations", [1, 1]));
+    let (stride, dilation) = (two(node, "strides", [1, 1]), two(node, "dilations", [1, 1]));
     let begin = pads(node, [ih, iw], [oh, ow], kernel, stride, dilation);
     let end = match node.ints("pads") {
         Some([_, _, bottom, right]) => [*bottom as usize, *right as usize],
@@ -287,9 +286,10 @@ pub(super) fn pooling(ctx: &Lowering<'_>, node: &Node) -> Lowered {
         _ => [0, 0],
     };
     let is_number = dtype(result) == DType::F32;
-    let fused = match is_number {
-        true => ctx.fuse_bytes(result, &ctx.subgraph.epilogue, true)?,
-        false => ctx.fuse(result, &ctx.subgraph.epilogue)?,
+    let fused = if is_number {
+        ctx.fuse_bytes(result, &ctx.subgraph.epilogue, true)?
+    } else {
+        ctx.fuse(result, &ctx.subgraph.epilogue)?
     };
     if fused.residual.is_some() {
         return Err(ctx.not_covered(node, "another value in its epilogue"));

@@ -243,15 +243,15 @@ impl Chain<'_, '_> {
         if dims4(&ctx.graph.value(current).shape) != dims {
             return Err(ctx.not_covered(node, "it changes the shape"));
         }
-        let step = match ctx.unary(node).or_else(|| ctx.with_constant(node, current)) {
-            Some(step) => MapStep::Unary(step),
-            None => {
-                let read = |real| self.bytes.get(&real).map(|&(from, _)| from);
-                let (step, other) =
-                    elementwise::binary(ctx, node, current, dims, &mut self.map.operands, &read)?;
-                self.map.reads.push(self.read(other).1);
-                step
-            }
+        let unary = ctx.unary(node).or_else(|| ctx.with_constant(node, current));
+        let step = if let Some(step) = unary {
+            MapStep::Unary(step)
+        } else {
+            let read = |real| self.bytes.get(&real).map(|&(from, _)| from);
+            let (step, other) =
+                elementwise::binary(ctx, node, current, dims, &mut self.map.operands, &read)?;
+            self.map.reads.push(self.read(other).1);
+            step
         };
         self.map.chain.push(step);
         self.ends = Some([x, output]);

@@ -194,7 +194,7 @@ impl Model {
             share: Share::Whole,
         };
         let program = assemble(ctx, graph, &operations, &Choice(&candidates)).unwrap();
-        let [first, second] = build_and_run_twice(&program, &[self.input.clone()]);
+        let [first, second] = build_and_run_twice(&program, std::slice::from_ref(&self.input));
         assert_eq!(first, second, "a run leaves the borders as they are");
         (operations, first)
     }

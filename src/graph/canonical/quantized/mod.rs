@@ -6,19 +6,12 @@
 //! reader a `DequantizeLinear` of its own, so that it can be computed within its reader.
 
 mod builder;
+mod form;
 mod layers;
 mod rules;
 mod separate;
 mod unsigned;
 
+pub use form::spell_out;
 pub(super) use rules::{clamped, moved, requantized, unquantized_layer};
 pub(super) use separate::separate;
-
-use crate::graph::Graph;
-
-/// Writes quantised layers as float ones between conversions, and 8-bit activations unsigned.
-pub fn spell_out(graph: &mut Graph) {
-    layers::spell_out(graph);
-    unsigned::weights(graph);
-    unsigned::activations(graph);
-}
