@@ -14,6 +14,7 @@ pub mod layout;
 pub mod lower;
 pub mod plan;
 pub mod program;
+mod qspace;
 pub mod render;
 pub mod space;
 pub mod spec;

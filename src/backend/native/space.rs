@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use super::isa;
+use super::isa::{self, VectorTable};
 use super::layout::is_flat;
+use super::qspace::{FOUR, default_qconv, default_qdepthwise};
 use super::spec::{Conv, Dense, Kind, Operation};
 use crate::device::Isa;
 use crate::space::{Facts, Mapping, ParamValue, SearchSpace, SpaceError, SpaceTemplate};
 
 /// The shipped spaces by name.
-pub const SPACES: [(&str, &str); 3] = [
+pub const SPACES: [(&str, &str); 5] = [
     (
         "native/conv.toml",
         include_str!("../../../templates/spaces/native/conv.toml"),
@@ -22,6 +23,14 @@ pub const SPACES: [(&str, &str); 3] = [
         "native/dense.toml",
         include_str!("../../../templates/spaces/native/dense.toml"),
     ),
+    (
+        "native/qconv.toml",
+        include_str!("../../../templates/spaces/native/qconv.toml"),
+    ),
+    (
+        "native/qdepthwise.toml",
+        include_str!("../../../templates/spaces/native/qdepthwise.toml"),
+    ),
 ];
 
 /// Parsed templates of the native backend's spaces.
@@ -30,6 +39,8 @@ pub struct Spaces {
     conv: SpaceTemplate,
     depthwise: SpaceTemplate,
     dense: SpaceTemplate,
+    qconv: SpaceTemplate,
+    qdepthwise: SpaceTemplate,
 }
 
 impl Spaces {
@@ -45,6 +56,8 @@ impl Spaces {
             conv: parse(SPACES[0])?,
             depthwise: parse(SPACES[1])?,
             dense: parse(SPACES[2])?,
+            qconv: parse(SPACES[3])?,
+            qdepthwise: parse(SPACES[4])?,
         })
     }
 
@@ -60,12 +73,14 @@ impl Spaces {
         };
         fact("lanes_max", widest.lanes);
         fact("registers", widest.registers);
+        fact("weight_registers", widest.integers.registers());
         let template = match &operation.kind {
             Kind::Conv(_) | Kind::Deconv(_) => {
                 let Some(conv) = main_conv(operation) else {
                     return Ok(None);
                 };
-                let [ic, oc] = merged_channels(conv, widest.lanes);
+                let four = if conv.quantized.is_some() { FOUR } else { 1 };
+                let [ic, oc] = merged_channels(conv, widest.lanes, four);
                 let [_, ih, iw] = conv.input;
                 fact("ic", ic);
                 fact("oc", oc);
@@ -83,13 +98,21 @@ impl Spaces {
                 let width_ok = few && is_whole && rows_hold_vectors(isa, conv);
                 fact("width_ok", usize::from(width_ok));
                 window_facts(&mut fact, conv);
-                &self.conv
+                if conv.quantized.is_some() {
+                    &self.qconv
+                } else {
+                    &self.conv
+                }
             }
             Kind::Depthwise(conv) => {
                 fact("c", conv.output[0]);
                 fact("width_ok", usize::from(rows_hold_vectors(isa, conv)));
                 window_facts(&mut fact, conv);
-                &self.depthwise
+                if conv.quantized.is_some() {
+                    &self.qdepthwise
+                } else {
+                    &self.depthwise
+                }
             }
             Kind::Dense(dense) => {
                 fact("k", dense.k);
@@ -140,11 +163,15 @@ fn rows_hold_vectors(isa: Isa, conv: &Conv) -> bool {
     narrower.min().is_some_and(|lanes| conv.output[2] >= lanes)
 }
 
-/// Returns the input and output channels of a group after groups are merged to fill a vector.
-fn merged_channels(conv: &Conv, lanes: usize) -> [usize; 2] {
+/// Returns the input and output channels of a group after groups are merged to fill a vector, with
+/// a multiple of `four` inputs.
+pub(super) fn merged_channels(conv: &Conv, lanes: usize, four: usize) -> [usize; 2] {
     let (ic, oc) = (conv.input[0] / conv.groups, conv.output[0] / conv.groups);
     let merged = (1..=conv.groups)
-        .find(|&m| conv.groups.is_multiple_of(m) && (m * oc).is_multiple_of(lanes))
+        .find(|&m| {
+            let fills = (m * oc).is_multiple_of(lanes) && (m * ic).is_multiple_of(four);
+            conv.groups.is_multiple_of(m) && fills
+        })
         .unwrap_or(conv.groups);
     [ic * merged, oc * merged]
 }
@@ -153,9 +180,9 @@ fn merged_channels(conv: &Conv, lanes: usize) -> [usize; 2] {
 /// measuring. One layout throughout, tiles that fill the registers.
 pub fn default_mapping(isa: Isa, operation: &Operation) -> Mapping {
     match &operation.kind {
-        Kind::Conv(conv) if conv.quantized.is_none() && prefers_width(isa, conv) => {
-            default_width(isa, conv)
-        }
+        Kind::Conv(conv) if conv.quantized.is_some() => default_qconv(isa, conv),
+        Kind::Depthwise(conv) if conv.quantized.is_some() => default_qdepthwise(isa, conv),
+        Kind::Conv(conv) if prefers_width(isa, conv) => default_width(isa, conv),
         Kind::Conv(_) | Kind::Deconv(_) => main_conv(operation)
             .map(|conv| default_channels(isa, conv))
             .unwrap_or_default(),
@@ -174,7 +201,7 @@ pub fn default_mapping(isa: Isa, operation: &Operation) -> Mapping {
 
 /// The layout that everything is in by default: blocks of one vector, or of 8 where vectors are
 /// narrower.
-fn default_layout(isa: Isa, flat: bool) -> &'static str {
+pub(super) fn default_layout(isa: Isa, flat: bool) -> &'static str {
     match (flat, isa::widest(isa).lanes) {
         (true, _) => "flat",
         (false, 16) => "nchw16c",
@@ -235,39 +262,13 @@ fn default_width(isa: Isa, conv: &Conv) -> Mapping {
 
 fn default_channels(isa: Isa, conv: &Conv) -> Mapping {
     let table = isa::widest(isa);
-    let [ic, oc] = merged_channels(conv, table.lanes);
+    let [ic, oc] = merged_channels(conv, table.lanes, 1);
     let [_, oh, ow] = conv.output;
     let vectors = oc.div_ceil(table.lanes);
-    let integers = conv.quantized.is_some();
-    // Weights of integers may take two registers each.
-    let width = if integers {
-        table.integers.registers()
-    } else {
-        1
-    };
-    let mut best = (f64::NEG_INFINITY, 1, 1, 1);
-    for r in (1..=8).filter(|r| vectors.is_multiple_of(*r)) {
-        for th in 1..=oh.min(2) {
-            for tw in (1..=ow).filter(|tw| tw * th * r + (r + 1) * width <= table.registers) {
-                let used = (ow as f64 / (tw * ow.div_ceil(tw)) as f64)
-                    * (oh as f64 / (th * oh.div_ceil(th)) as f64);
-                let pixels = (tw * th) as f64;
-                let loads = 1.0 / r as f64 + 1.0 / pixels;
-                let busy = (pixels * r as f64 / 12.0).min(1.0);
-                let score = used * busy - 0.3 * loads + if r == 2 { 0.001 } else { 0.0 };
-                if score > best.0 {
-                    best = (score, r, tw, th);
-                }
-            }
-        }
-    }
-    let (_, r, tw, th) = best;
+    let (r, tw, th) = best_tile(table, vectors, [oh, ow], 1);
     let flat_in = conv.input[1] * conv.input[2] == 1;
     let from_input = ic < 8 && conv.groups == 1;
-    let layout_in = if from_input && integers && !flat_in {
-        // Channels in fours, as they are multiplied.
-        "nhwc"
-    } else if from_input {
+    let layout_in = if from_input {
         "nchw"
     } else {
         default_layout(isa, flat_in)
@@ -295,13 +296,42 @@ fn default_channels(isa: Isa, conv: &Conv) -> Mapping {
         .with("taps", taps)
         .with(
             "padding",
-            if padded && from_input && !integers {
+            if padded && from_input {
                 "edge"
             } else {
                 "border"
             },
         )
         .with("scale", if in_weights { "weights" } else { "input" })
+}
+
+/// Returns output vectors, columns and rows of the tile that should keep most units busy where a
+/// vector of weights takes `weight_registers`.
+pub(super) fn best_tile(
+    table: VectorTable,
+    vectors: usize,
+    [oh, ow]: [usize; 2],
+    weight_registers: usize,
+) -> (usize, usize, usize) {
+    let mut best = (f64::NEG_INFINITY, 1, 1, 1);
+    for r in (1..=8).filter(|r| vectors.is_multiple_of(*r)) {
+        let room = table.registers.saturating_sub((r + 1) * weight_registers);
+        for th in 1..=oh.min(2) {
+            for tw in (1..=ow).filter(|tw| tw * th * r <= room) {
+                let used = (ow as f64 / (tw * ow.div_ceil(tw)) as f64)
+                    * (oh as f64 / (th * oh.div_ceil(th)) as f64);
+                let pixels = (tw * th) as f64;
+                let loads = 1.0 / r as f64 + 1.0 / pixels;
+                let busy = (pixels * r as f64 / 12.0).min(1.0);
+                let score = used * busy - 0.3 * loads + if r == 2 { 0.001 } else { 0.0 };
+                if score > best.0 {
+                    best = (score, r, tw, th);
+                }
+            }
+        }
+    }
+    let (_, r, tw, th) = best;
+    (r, tw, th)
 }
 
 fn default_depthwise(isa: Isa, conv: &Conv) -> Mapping {

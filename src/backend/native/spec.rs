@@ -227,7 +227,8 @@ pub struct MatMul {
     /// The value of the result.
     pub output: ValueId,
     /// How it computes with integers, if it does: its weights are the right operand, the inner
-    /// extent by columns, and the operands have no second.
+    /// extent (a multiple of 8) by columns (a multiple of 16), and the operands lack that one. Rows
+    /// lie one after the other, and what is added is constant, one number a column.
     pub quantized: Option<Quantized>,
 }
 

@@ -84,7 +84,7 @@ pub fn conv(
     {
         return Err(unsupported("the residual's layout does not hold vectors"));
     }
-    let blocking = Blocking::new(conv, int("ic_block")?, x, lanes)?;
+    let blocking = Blocking::new(conv, int("ic_block")?, x, lanes, 1)?;
     let vectors = blocking.oc.div_ceil(lanes);
     if !vectors.is_multiple_of(r) || (blocking.groups > 1 && !blocking.oc.is_multiple_of(lanes)) {
         return Err(unsupported("output channels do not divide into tiles"));
@@ -214,13 +214,16 @@ impl Blocking {
         ic_block: usize,
         x: Geometry,
         lanes: usize,
+        four: usize,
     ) -> Result<Self, KernelError> {
         let (ic, oc) = (conv.input[0] / conv.groups, conv.output[0] / conv.groups);
-        // Groups are merged until their outputs fill vectors; weights across groups are zero.
+        // Groups are merged until their outputs fill vectors and their inputs come in the groups
+        // that are read at once; weights across groups are zero.
         let merged = (1..=conv.groups)
             .find(|&m| {
                 conv.groups.is_multiple_of(m)
-                    && ((m * oc).is_multiple_of(lanes) || m == conv.groups)
+                    && ((m * oc).is_multiple_of(lanes) && (m * ic).is_multiple_of(four)
+                        || m == conv.groups)
             })
             .unwrap_or(conv.groups);
         let (groups, ic, oc) = (conv.groups / merged, ic * merged, oc * merged);

@@ -14,7 +14,7 @@ use crate::space::Mapping;
 /// An input row of a tile and the outputs it feeds.
 #[derive(Debug, Serialize)]
 pub(super) struct InputRow {
-    iy: usize,
+    pub(super) iy: usize,
     uses: Vec<RowUse>,
 }
 
@@ -26,23 +26,41 @@ struct RowUse {
 
 /// An input column of a tile and the outputs it feeds.
 #[derive(Serialize)]
-struct InputColumn {
-    ix: usize,
-    uses: Vec<ColumnUse>,
+pub(super) struct InputColumn {
+    pub(super) ix: usize,
+    pub(super) uses: Vec<ColumnUse>,
 }
 
 /// A kernel column and the outputs it feeds.
 #[derive(Serialize)]
-struct Tap {
+pub(super) struct Tap {
     kw: usize,
     uses: Vec<ColumnUse>,
 }
 
 #[derive(Serialize, Clone, Copy)]
-struct ColumnUse {
+pub(super) struct ColumnUse {
     p: usize,
-    kw: usize,
+    pub(super) kw: usize,
     ix: usize,
+}
+
+/// How outputs along a row read columns.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Axis {
+    pub(super) stride: usize,
+    pub(super) dilation: usize,
+    pub(super) kernel: usize,
+}
+
+impl Axis {
+    pub(super) fn of(conv: &Conv) -> Self {
+        Self {
+            stride: conv.stride[1],
+            dilation: conv.dilation[1],
+            kernel: conv.kernel[1],
+        }
+    }
 }
 
 /// Makes the kernel.
@@ -99,7 +117,7 @@ pub fn depthwise(
         let (tiles, columns) = tiling::cut(row, height, tw);
         let used: Vec<usize> = rows.iter().map(|row| row.iy).collect();
         for tile in tiles {
-            let (cols, taps) = input_columns(conv, &tile);
+            let (cols, taps) = input_columns(Axis::of(conv), &tile);
             variants.push(context! {
                 name => tile.name, pixels => Value::from(Serde(&tile.pixels)),
                 rows => Value::from(Serde(&rows)), cols => Value::from(Serde(&cols)),
@@ -169,8 +187,13 @@ pub(super) fn input_rows(conv: &Conv, th: usize) -> Vec<InputRow> {
         .collect()
 }
 
-fn input_columns(conv: &Conv, tile: &Variant) -> (Vec<InputColumn>, Vec<Tap>) {
-    let (stride, dilation, kernel) = (conv.stride[1], conv.dilation[1], conv.kernel[1]);
+/// Returns the input columns of a tile, and the columns of the kernel.
+pub(super) fn input_columns(axis: Axis, tile: &Variant) -> (Vec<InputColumn>, Vec<Tap>) {
+    let Axis {
+        stride,
+        dilation,
+        kernel,
+    } = axis;
     let skipped = |kw: usize, p: usize| !tile.mask.is_empty() && tile.mask[kw][p];
     let uses: Vec<ColumnUse> = (0..kernel)
         .flat_map(|kw| {

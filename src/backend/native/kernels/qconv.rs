@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::conv::{Blocking, ConvGeometry, block_stride, tiles};
 use super::qresult::{Results, place_of, sums_of_rows};
-use super::share::Share;
+use super::share::{Share, Shares};
 use super::source::{Kernel, KernelCtx, KernelError, Slot, parameter};
 use super::tiling::Pixel;
 use crate::backend::native::isa::VectorTable;
@@ -57,7 +57,7 @@ pub fn qconv(
     if conv.scale.is_some() {
         return Err(unsupported("kernels of integers take no input factors"));
     }
-    let blocking = Blocking::new(conv, 0, x, lanes)?;
+    let blocking = Blocking::new(conv, 0, x, lanes, FOUR)?;
     if !x.block.is_multiple_of(FOUR) || (blocking.groups > 1 && !blocking.ic.is_multiple_of(FOUR)) {
         return Err(unsupported("input channels do not lie in groups of four"));
     }
@@ -69,7 +69,8 @@ pub fn qconv(
     if !vectors.is_multiple_of(r) || (blocking.groups > 1 && !blocking.oc.is_multiple_of(lanes)) {
         return Err(unsupported("output channels do not divide into tiles"));
     }
-    let (tiles, heights, needs_single) = tiles(conv, th, tw, false, Share::Whole)?;
+    let share = ctx.share;
+    let (tiles, heights, needs_single) = tiles(conv, th, tw, false, share)?;
     let variants = tiles.iter().map(|tile| {
         let stores = stores(&tile.pixels, r, lanes, &y, quantized.y.is_some());
         context! {
@@ -91,7 +92,7 @@ pub fn qconv(
         R => r, L => lanes, th, U => int("unroll")?.max(1),
         CH => blocking.ch.div_ceil(FOUR), CT => blocking.rest.div_ceil(FOUR),
         blocks => blocking.ic / blocking.ch, BS => block_stride(x, blocking.ch),
-        KH => conv.kernel[0], KW => conv.kernel[1], SH => conv.stride[0], SW => conv.stride[1],
+        OH => conv.output[1], KH => conv.kernel[0], KW => conv.kernel[1], SH => conv.stride[0], SW => conv.stride[1],
         DH => conv.dilation[0], DW => conv.dilation[1], PT => conv.pad[0], PL => conv.pad[1],
     };
     let places = context! {
@@ -103,7 +104,7 @@ pub fn qconv(
     let choices = context! {
         order => mapping.word("order").unwrap_or("oc"),
         taps => mapping.word("taps").unwrap_or("loop"),
-        rows => context! { first => "0usize", end => conv.output[1] },
+        share => share.word(), rows => share.bounds(Share::Rows, conv.output[1]),
         variants => variants.collect::<Vec<_>>(), heights, rest_th => needs_single,
         results => results.facts.clone(), residual => geometry.residual.is_some(),
         store => conv.stored,
@@ -116,7 +117,8 @@ pub fn qconv(
     });
     pack(conv, quantized, &blocking, r, table, &mut packed);
     let values = minijinja::value::merge_maps([values, places, choices, means(conv, quantized)]);
-    Kernel::render_integers(ctx, "qconv.rs.j2", table, values, slots, packed)
+    let kernel = Kernel::render_integers(ctx, "qconv.rs.j2", table, values, slots, packed)?;
+    Ok(kernel.shared(shares(share, conv, th, blocking.groups * (vectors / r))))
 }
 
 /// Returns what templates know of the means over height and width.
@@ -129,8 +131,18 @@ pub(super) fn means(conv: &Conv, quantized: &Quantized) -> Value {
     }
 }
 
+/// Returns how the work of a convolution is divided.
+pub(super) fn shares(share: Share, conv: &Conv, step: usize, tiles: usize) -> Option<Shares> {
+    let shares = share.of(conv.output[1], step, tiles)?;
+    Some(Shares {
+        // Means over rows are summed up call by call.
+        concurrent: share == Share::Channels || conv.pooled.is_none(),
+        ..shares
+    })
+}
+
 /// Returns the registers that a tile takes. Weights that are used once stay in memory.
-fn registers(table: VectorTable, pixels: usize, r: usize) -> usize {
+pub(super) fn registers(table: VectorTable, pixels: usize, r: usize) -> usize {
     let weights = if pixels == 1 { 1 } else { r };
     pixels * r + (weights + 1) * table.integers.registers()
 }

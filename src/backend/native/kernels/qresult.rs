@@ -109,7 +109,7 @@ impl Results {
                     Epilogue::Relu | Epilogue::Clip { .. } | Epilogue::HardSwish
                 )
             });
-            if !is_bounded || !results.largest(sums).is_some_and(|v| v * scaled < LARGE) {
+            if !is_bounded || results.largest(sums) * scaled >= LARGE {
                 ops.push(Op::Made(Made::Most {
                     value: literal(LARGE),
                 }));
@@ -221,16 +221,13 @@ impl Results {
         Some(ops.into_iter().map(Op::Made).collect())
     }
 
-    /// Returns the largest magnitude that a result can have before the epilogue, if it is a number.
-    fn largest(&self, sums: &[Sums]) -> Option<f32> {
+    /// Returns the largest magnitude that a result can have before the epilogue.
+    fn largest(&self, sums: &[Sums]) -> f32 {
         let magnitudes = sums.iter().map(|s| s.magnitudes as f32 * 255.0);
         let scaled = magnitudes.zip(&self.factors).zip(&self.biases);
-        let largest = scaled.map(|((sum, factor), bias)| sum * factor.abs() + bias.abs());
-        largest.fold(Some(0.0), |most, v| {
-            v.is_finite()
-                .then_some(v)
-                .and_then(|v| most.map(|m: f32| m.max(v)))
-        })
+        let results = scaled.map(|((sum, factor), bias)| sum * factor.abs() + bias.abs());
+        let known = results.map(|v| if v.is_nan() { f32::INFINITY } else { v });
+        known.fold(0.0, f32::max)
     }
 
     /// Appends three numbers a channel, each array with room for `padded` of them: what sums begin

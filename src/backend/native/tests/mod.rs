@@ -7,6 +7,8 @@ mod levels;
 mod node;
 mod qbench;
 mod qconv;
+mod qdense;
+mod qdepthwise;
 mod quantized;
 mod run;
 mod shares;

@@ -9,16 +9,17 @@ use rand_chacha::ChaCha8Rng;
 
 use super::kernels::{apply, f32s};
 use super::run;
+use super::shares::divide;
 use crate::backend::IoSpec;
 use crate::backend::native::build::{Builder, Toolchain};
 use crate::backend::native::isa;
 use crate::backend::native::kernels::{
-    ConvGeometry, Kernel, KernelCtx, KernelError, Share, Slot, qconv, qdepthwise,
+    ConvGeometry, Kernel, KernelCtx, KernelError, Share, Slot, qconv, qdense, qdepthwise, qmatmul,
 };
 use crate::backend::native::layout::{Border, Geometry, Layout};
 use crate::backend::native::program::{Arg, KernelSource, Program, Step};
 use crate::backend::native::render::Renderer;
-use crate::backend::native::spec::{Affine, Conv, Epilogue, Quantized};
+use crate::backend::native::spec::{Affine, Conv, Dense, Epilogue, MatMul, Quantized};
 use crate::device::Isa;
 use crate::graph::{DType, Shape, ValueId};
 use crate::space::Mapping;
@@ -39,6 +40,8 @@ pub(super) struct QBench {
     renderer: Renderer,
     program: Program,
     expected: Vec<Expected>,
+    /// How the work of the next kernels is divided.
+    pub(super) share: Share,
     pub(super) rng: ChaCha8Rng,
 }
 
@@ -73,6 +76,7 @@ impl QBench {
                 outputs: Vec::new(),
             },
             expected: Vec::new(),
+            share: Share::Whole,
             rng: ChaCha8Rng::seed_from_u64(isa as u64 + 11),
         }
     }
@@ -81,7 +85,7 @@ impl QBench {
         KernelCtx {
             renderer: &self.renderer,
             isa: self.isa,
-            share: Share::Whole,
+            share: self.share,
         }
     }
 
@@ -171,7 +175,6 @@ impl QBench {
         mapping: &Mapping,
         what: &str,
     ) -> Result<(), KernelError> {
-        let quantized = conv.quantized.clone().unwrap();
         let [top, left, bottom, right] = conv.margins();
         let border = Border {
             top,
@@ -197,6 +200,55 @@ impl QBench {
         } else {
             qconv(self.ctx(), conv, mapping, &geometry)?
         };
+        self.call(
+            conv,
+            &geometry,
+            x_only,
+            kernel,
+            &format!("{what} {mapping}"),
+        );
+        Ok(())
+    }
+
+    /// Adds a dense layer, and what it must give: what `conv` gives, whose batches are its rows.
+    pub(super) fn dense(&mut self, conv: &Conv, dense: &Dense, mapping: &Mapping) {
+        let kernel = qdense(self.ctx(), dense, mapping).unwrap();
+        let place = |c: usize| Geometry::new([conv.n, c, 1, 1], Layout::Flat, Border::default());
+        self.call(
+            conv,
+            &places(conv, place),
+            None,
+            kernel,
+            &format!("dense {mapping}"),
+        );
+    }
+
+    /// Adds a product, and what it must give: what `conv` gives, whose pixels are its rows.
+    pub(super) fn matmul(&mut self, conv: &Conv, matmul: &MatMul) {
+        let kernel = qmatmul(self.ctx(), matmul).unwrap();
+        let rows = conv.output[2];
+        let place = |c: usize| Geometry::new([1, c, 1, rows], Layout::Nhwc, Border::default());
+        let geometry = places(conv, place);
+        assert_eq!(
+            geometry.x.len,
+            conv.input[0] * rows,
+            "rows lie one after the other"
+        );
+        self.call(conv, &geometry, None, kernel, "product");
+    }
+
+    /// Calls a kernel of a convolution, and says what it must give.
+    fn call(
+        &mut self,
+        conv: &Conv,
+        geometry: &ConvGeometry,
+        x_only: Option<u8>,
+        kernel: Kernel,
+        what: &str,
+    ) {
+        let quantized = conv.quantized.clone().unwrap();
+        let [oc, oh, ow] = conv.output;
+        let y_dims = [conv.n, oc, oh, ow];
         let residual = geometry.residual.map(|g| match quantized.residual {
             Some(affine) => self.bytes(g, affine, None),
             None => self.floats(g),
@@ -207,10 +259,7 @@ impl QBench {
             .as_ref()
             .map(|r| r.real.iter().map(|v| v * residual_scale).collect());
         let results = interpret(conv, &quantized, &x.real, reals.as_deref());
-        let what = format!(
-            "{what} {mapping} on {}: {:?} {:?}",
-            self.isa, conv.input, conv.output
-        );
+        let what = format!("{what} on {}: {:?} {:?}", self.isa, conv.input, conv.output);
         let view = geometry.y.view(0);
         let places = indices(y_dims).map(|(n, c, h, w)| view.index(n, c, h, w));
         let dtype = if quantized.y.is_some() {
@@ -259,19 +308,20 @@ impl QBench {
         let place =
             |data: &Data, bytes: usize| Arg::Weights(data.offset + data.geometry.origin() * bytes);
         let args = kernel.slots.iter().map(|slot| match slot {
-            Slot::Input => place(&x, 1),
+            Slot::Input | Slot::Source(0) => place(&x, 1),
             Slot::Weights => Arg::Weights(weights),
-            Slot::Output => y.unwrap_or(Arg::Arena(0)),
-            Slot::Residual => {
+            Slot::Output | Slot::Result(0) => y.unwrap_or(Arg::Arena(0)),
+            Slot::Residual | Slot::Source(_) => {
                 let bytes = if quantized.residual.is_some() { 1 } else { 4 };
                 place(residual.as_ref().unwrap(), bytes)
             }
             Slot::Pooled => pooled.unwrap(),
+            Slot::First => Arg::First,
+            Slot::End => Arg::End,
             other => panic!("unexpected {other:?}"),
         });
         let args = args.collect();
         self.step(kernel, args);
-        Ok(())
     }
 
     pub(super) fn step(&mut self, kernel: Kernel, args: Vec<Arg>) {
@@ -281,7 +331,7 @@ impl QBench {
             args,
             subgraph: None,
             conversion: None,
-            shares: None,
+            shares: kernel.shares,
             traces: Vec::new(),
         });
         self.program.kernels.insert(
@@ -301,15 +351,17 @@ impl QBench {
         let dir = tempfile::tempdir().unwrap();
         let toolchain = Toolchain::discover(&PathBuf::from("rustc")).unwrap();
         let builder = Builder::open(toolchain, dir.path(), 1, Duration::from_mins(5)).unwrap();
-        builder.compile(&self.program, 2).unwrap().unwrap();
-        let artifact = builder.link(&self.program).unwrap().unwrap();
+        let mut program = self.program.clone();
+        divide(&mut program, &mut self.rng.clone());
+        builder.compile(&program, 2).unwrap().unwrap();
+        let artifact = builder.link(&program).unwrap().unwrap();
         for at_end in [true, false] {
-            let outputs = run::run_fenced(&self.program, &artifact, &[], at_end);
+            let outputs = run::run_fenced(&program, &artifact, &[], at_end);
             for (expected, bytes) in self.expected.iter().zip(outputs) {
                 expected.check(&bytes);
             }
         }
-        let [first, second] = run::run_twice(&self.program, &artifact, &[]);
+        let [first, second] = run::run_twice(&program, &artifact, &[]);
         assert_eq!(first, second);
     }
 }
@@ -338,6 +390,16 @@ impl Expected {
                 "{what:?}"
             );
         }
+    }
+}
+
+/// Places without borders.
+fn places(conv: &Conv, place: impl Fn(usize) -> Geometry) -> ConvGeometry {
+    ConvGeometry {
+        x: place(conv.input[0]),
+        y: place(conv.output[0]),
+        residual: conv.residual.map(|_| place(conv.output[0])),
+        x_is_exclusive: false,
     }
 }
 

@@ -6,11 +6,15 @@ use rand_chacha::ChaCha8Rng;
 use super::kernels::{SOME, base, isas};
 use super::qbench::{QBench, quantize};
 use crate::backend::native::isa;
+use crate::backend::native::kernels::Share;
 use crate::backend::native::layout::Layout;
-use crate::backend::native::spec::{Affine, Conv, Epilogue, literal};
+use crate::backend::native::space::{Spaces, default_mapping};
+use crate::backend::native::spec::{Affine, Conv, Epilogue, Kind, Operation, literal};
+use crate::device::Isa;
+use crate::graph::ValueId;
 use crate::space::Mapping;
 
-fn pick<T: Clone>(rng: &mut ChaCha8Rng, values: &[T]) -> T {
+pub(super) fn pick<T: Clone>(rng: &mut ChaCha8Rng, values: &[T]) -> T {
     values[rng.random_range(0..values.len())].clone()
 }
 
@@ -99,6 +103,8 @@ fn cases() -> Vec<Conv> {
     ]
 }
 
+pub(super) const SHARES: [Share; 3] = [Share::Whole, Share::Rows, Share::Channels];
+
 const LAYOUTS: [Layout; 4] = [
     Layout::Blocked(16),
     Layout::Blocked(8),
@@ -126,6 +132,7 @@ fn convolutions_of_integers_follow_their_formula() {
         for (idx, case) in cases().iter().enumerate() {
             let mut found = 0;
             for _ in 0..400 {
+                bench.share = pick(&mut bench.rng, &SHARES);
                 let rng = &mut bench.rng;
                 let mut conv = case.clone();
                 let zero_points = [pick(rng, &[0, 128, 255, 3]), pick(rng, &[0, 128, 255]), 77];
@@ -220,5 +227,53 @@ fn results_far_beyond_the_range_are_its_ends() {
                 .unwrap();
         }
         bench.check();
+    }
+}
+
+/// What is proposed untuned is in the space and makes a kernel, whatever the groups.
+#[test]
+fn default_mappings_of_integers_are_valid_and_make_kernels() {
+    let spaces = Spaces::new(&std::collections::BTreeMap::new()).unwrap();
+    let grouped = |groups: usize, width: usize| Conv {
+        groups,
+        ..base([groups * width, 9, 15], groups * width, 3, 1, 1)
+    };
+    let shapes = [
+        base([64, 14, 14], 128, 1, 1, 0),
+        base([96, 1, 1], 24, 1, 1, 0),
+        grouped(3, 8),
+        grouped(3, 3),
+        grouped(4, 32),
+        grouped(48, 1),
+        grouped(21, 1),
+    ];
+    for isa in Isa::ALL {
+        let mut bench = QBench::new(isa);
+        for mut conv in cases().into_iter().chain(shapes.clone()) {
+            let rng = &mut bench.rng;
+            quantize(&mut conv, [128; 3], |_| 1, rng);
+            let depthwise = conv.is_depthwise();
+            let make = if depthwise {
+                Kind::Depthwise
+            } else {
+                Kind::Conv
+            };
+            let operation = Operation {
+                subgraph: 0,
+                name: String::new(),
+                kind: make(conv.clone()),
+                x: ValueId(0),
+                y: ValueId(1),
+            };
+            let mapping = default_mapping(isa, &operation);
+            let space = spaces.of(isa, &operation).unwrap().unwrap();
+            let what = format!("{:?} {:?} on {isa}: {mapping}", conv.input, conv.groups);
+            space
+                .is_valid(&mapping)
+                .unwrap_or_else(|e| panic!("{e:?}: {what}"));
+            let layouts = ["layout_in", "layout_out"].map(|name| mapping.word(name).unwrap());
+            let layouts = layouts.map(|name| name.parse().unwrap());
+            bench.conv(&conv, layouts, None, &mapping, &what).unwrap();
+        }
     }
 }

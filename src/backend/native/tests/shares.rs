@@ -12,7 +12,7 @@ use crate::device::Isa;
 
 /// Replaces each step whose work can be divided by calls for parts of it, in any order where they
 /// may run at the same time. Returns how many steps were divided.
-fn divide(program: &mut Program, rng: &mut ChaCha8Rng) -> usize {
+pub(super) fn divide(program: &mut Program, rng: &mut ChaCha8Rng) -> usize {
     let mut divided = 0;
     let steps = std::mem::take(&mut program.steps);
     for step in steps {
