@@ -271,8 +271,14 @@ impl Prepared for Model {
     }
 
     fn main_values(&self, subgraph: usize) -> Option<[ValueId; 2]> {
-        self.main_operation(subgraph)
-            .map(|operation| [operation.x, operation.y])
+        let main = self.main_operation(subgraph)?;
+        // Elementwise operations behind it have its layout.
+        let behind = self.operations.iter().filter(|o| o.subgraph == subgraph);
+        let keeps = |o: &&Operation| matches!(o.kind, Kind::Map(_) | Kind::Table(_));
+        let y = behind
+            .filter(keeps)
+            .fold(main.y, |y, o| if o.x == y { o.y } else { y });
+        Some([main.x, y])
     }
 
     fn layouts(&self, subgraph: usize, mapping: &Mapping) -> Option<[String; 2]> {
