@@ -62,8 +62,7 @@ pub(super) fn convolution(ctx: &Lowering<'_>, node: &Node) -> Lowered {
     };
     let rest = super::quantized::chain(ctx, &fused.rest)?;
     let is_pixel = is_flat([n, ic, ih, iw]) && kh * kw == 1 && groups == 1;
-    // Few rows of integers are multiplied as pixels.
-    if is_pixel && quantized.is_none() && scale.is_none() {
+    if is_pixel && scale.is_none() {
         let dense = Dense {
             n,
             k: ic,
@@ -103,8 +102,7 @@ pub(super) fn convolution(ctx: &Lowering<'_>, node: &Node) -> Lowered {
         quantized,
     };
     let name = format!("conv {kh}x{kw} {ic}→{oc} g{groups}");
-    // Groups of integers are merged until they fill a vector.
-    let kind = if conv.is_depthwise() && conv.scale.is_none() && conv.quantized.is_none() {
+    let kind = if conv.is_depthwise() && conv.scale.is_none() {
         Kind::Depthwise(conv)
     } else {
         Kind::Conv(conv)
@@ -208,9 +206,6 @@ pub(super) fn fully_connected(ctx: &Lowering<'_>, node: &Node) -> Lowered {
     let y = fused.last.unwrap_or(start);
     let rest = super::quantized::chain(ctx, &fused.rest)?;
     let quantized = quantized.map(|quantized| fused.rounded(quantized));
-    if quantized.is_some() {
-        return Err(ctx.not_covered(node, "integers have no kernel of rows"));
-    }
     let dense = Dense {
         n,
         k,
