@@ -52,14 +52,11 @@ pub(super) fn convolution(ctx: &Lowering<'_>, node: &Node) -> Lowered {
     let fused = ctx.fuse_bytes(result, &ctx.subgraph.epilogue, integers.is_some())?;
     let y = fused.last.unwrap_or(result);
     let groups = node.int("group", 1) as usize;
-    let quantized = match integers {
-        Some(integers) => {
-            let weights = integers.weights.to_vec();
-            let quantized = integers.quantized(ctx, node, weights, (0, oc), 1.0)?;
-            Some(fused.rounded(quantized))
-        }
-        None => None,
-    };
+    let quantized = integers.map(|integers| {
+        let weights = integers.weights.to_vec();
+        integers.quantized(ctx, node, weights, (0, oc), 1.0)
+    });
+    let quantized = quantized.transpose()?.map(|given| fused.rounded(given));
     let rest = super::quantized::chain(ctx, &fused.rest)?;
     let is_pixel = is_flat([n, ic, ih, iw]) && kh * kw == 1 && groups == 1;
     if is_pixel && scale.is_none() {
