@@ -149,6 +149,21 @@ impl Geometry {
         }
     }
 
+    /// Returns the buffer of as many rows as given, borders included, of the value.
+    #[must_use]
+    pub fn windowed(self, rows: usize) -> Self {
+        let planes = self.len / self.plane.max(1);
+        let plane = self.row * rows;
+        let len = plane * planes;
+        let batch = len / self.dims[0].max(1);
+        Self {
+            plane,
+            batch,
+            len,
+            ..self
+        }
+    }
+
     /// Returns the view of a value whose buffer starts at `offset`.
     pub fn view(&self, offset: usize) -> View {
         View {

@@ -82,5 +82,6 @@ pub const TEMPLATES: &[(&str, &str)] = shipped![
     "reorder.rs.j2",
     "resample.rs.j2",
     "table.rs.j2",
+    "window.rs.j2",
     "vector_math.rs",
 ];

@@ -22,6 +22,7 @@ mod share;
 mod source;
 mod table;
 mod tiling;
+mod window;
 
 pub use concat::concat;
 pub use conv::{ConvGeometry, conv, conv_margins};
@@ -42,3 +43,4 @@ pub use resample::resample;
 pub use share::{Share, Shares};
 pub use source::{Kernel, KernelCtx, KernelError, Slot};
 pub use table::table;
+pub use window::{clear, slide};

@@ -3,14 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::bind::Binder;
 use super::buffers::{BufferId, Buffers};
+use super::emit::Emitter;
 use super::memory::Memory;
 use super::schedule::{Bound, Planned, schedule};
-use super::types::{KernelSource, Program};
+use super::segment::{Segments, resolve};
+use super::types::Program;
 use crate::backend::IoSpec;
 use crate::backend::native::isa;
-use crate::backend::native::kernels::{self, ConvGeometry, Kernel, KernelCtx, KernelError};
+use crate::backend::native::kernels::{self, ConvGeometry, Kernel, KernelCtx, KernelError, Share};
 use crate::backend::native::layout::{Geometry, dims4};
 use crate::backend::native::plan::ALIGN;
 use crate::backend::native::spec::{Kind, Operand, Operation};
@@ -44,6 +45,14 @@ pub enum AssembleError {
         /// The parameter.
         parameter: &'static str,
     },
+    /// A segment cannot run some rows at a time.
+    #[error("segment `{segment}` cannot run row by row: {reason}")]
+    Segment {
+        /// Its subgraphs and rows.
+        segment: String,
+        /// Why.
+        reason: String,
+    },
     /// A value is read that nothing computes.
     #[error("value `{value}` is read before anything computes it")]
     NoValue {
@@ -69,11 +78,31 @@ pub fn assemble(
     operations: &[Operation],
     choice: &Choice<'_>,
 ) -> Result<Program, AssembleError> {
-    let (inputs, outputs) = (ports(graph, &graph.inputs), ports(graph, &graph.outputs));
-    let schedule = schedule(graph, ctx.isa, operations, choice)?;
+    assemble_segmented(ctx, graph, operations, choice, &Segments::default())
+}
+
+/// Assembles a program of which some parts run some rows at a time.
+///
+/// # Errors
+/// [`AssembleError`], naming the subgraph or segment that does not apply.
+pub fn assemble_segmented(
+    ctx: KernelCtx<'_>,
+    graph: &Graph,
+    operations: &[Operation],
+    choice: &Choice<'_>,
+    segments: &Segments,
+) -> Result<Program, AssembleError> {
+    let mut schedule = schedule(graph, ctx.isa, operations, choice)?;
+    let banded = resolve(segments, &mut schedule, operations, choice)?;
     let buffers = &schedule.buffers;
     let mut rendered = Vec::new();
-    for planned in &schedule.steps {
+    for (step, planned) in schedule.steps.iter().enumerate() {
+        let share = if banded.iter().any(|banded| banded.steps.contains(&step)) {
+            Share::Rows
+        } else {
+            ctx.share
+        };
+        let ctx = KernelCtx { share, ..ctx };
         rendered.push(match planned {
             Planned::Operation { idx, bound } => {
                 let operation = &operations[*idx];
@@ -103,39 +132,37 @@ pub fn assemble(
         arena_bytes: memory.len,
         fills: memory.fills.iter().copied().collect(),
         weights: Vec::new(),
-        inputs,
-        outputs,
+        inputs: ports(graph, &graph.inputs),
+        outputs: ports(graph, &graph.outputs),
         resolutions: resolutions(graph),
     };
     let constants = pack_constants(&schedule.constants, &mut program.weights);
-    for (step, (planned, kernel)) in schedule.steps.iter().zip(rendered).enumerate() {
-        let weights = program.weights.len();
+    let mut weights = Vec::new();
+    for kernel in &rendered {
+        weights.push(program.weights.len());
         program.weights.extend_from_slice(&kernel.weights);
-        let bind = Binder {
-            graph,
-            buffers,
-            memory: &memory,
-            constants: &constants,
-            step,
-            weights,
-        };
-        let step = match planned {
-            Planned::Operation { idx, bound } => bind.operation(&operations[*idx], bound, &kernel),
-            Planned::Convert { from, to } => bind.conversion(*from, *to, &kernel),
-        };
-        program
-            .weights
-            .resize(program.weights.len().next_multiple_of(ALIGN), 0);
-        program
-            .kernels
-            .entry(kernel.symbol())
-            .or_insert_with(|| KernelSource {
-                digest: kernel.digest,
-                parameters: kernel.parameter_types().collect(),
-                subgraph: step.subgraph,
-                source: kernel.source,
-            });
-        program.steps.push(step);
+        let padded = program.weights.len().next_multiple_of(ALIGN);
+        program.weights.resize(padded, 0);
+    }
+    let emitter = Emitter {
+        ctx,
+        graph,
+        operations,
+        schedule: &schedule,
+        rendered: &rendered,
+        memory: &memory,
+        constants: &constants,
+        weights: &weights,
+    };
+    let mut step = 0;
+    while step < rendered.len() {
+        if let Some(banded) = banded.iter().find(|banded| banded.steps.start == step) {
+            emitter.banded(banded, &mut program)?;
+            step = banded.steps.end;
+        } else {
+            emitter.whole(step, &mut program);
+            step += 1;
+        }
     }
     Ok(program)
 }

@@ -1,5 +1,7 @@
 //! From slots of kernels to places in memory.
 
+use std::collections::BTreeMap;
+
 use super::buffers::{BufferId, Buffers, Holder};
 use super::memory::Memory;
 use super::schedule::Bound;
@@ -17,6 +19,8 @@ pub(super) struct Binder<'a> {
     pub(super) constants: &'a [usize],
     pub(super) step: usize,
     pub(super) weights: usize,
+    /// The row of the value that lies first in the buffer, for those that hold some rows.
+    pub(super) bases: &'a BTreeMap<BufferId, isize>,
 }
 
 impl Binder<'_> {
@@ -27,9 +31,15 @@ impl Binder<'_> {
             Holder::Output(idx) => Arg::Output(idx),
             Holder::Constant(idx) => Arg::Weights(self.constants[idx]),
             Holder::Arena | Holder::Same(_) => {
-                let origin = self.buffers.geometry(id).origin();
+                let geometry = self.buffers.geometry(id);
                 let element = self.buffers.all[id.0].dtype.bytes();
-                Arg::Arena(self.memory.values[id.0] + origin * element)
+                let start = self.memory.values[id.0];
+                // The first row lies where the buffer would have it, if it went that far.
+                let top = geometry.border.top as isize;
+                let base = self.bases.get(&id).copied().unwrap_or(-top);
+                let left = (geometry.border.left * geometry.block * element) as isize;
+                let above = base * (geometry.row * element) as isize;
+                Arg::Arena(start as isize - above + left)
             }
         }
     }
@@ -44,8 +54,10 @@ impl Binder<'_> {
                 Slot::Residual => self.pointer(bound.residual),
                 Slot::Scale => self.pointer(bound.scale),
                 Slot::Pooled => self.pointer(bound.pooled),
-                Slot::Scratch(_) | Slot::Room(_) => Arg::Arena(self.memory.scratch[&self.step]),
-                Slot::Zeros(_) => Arg::Arena(self.memory.zeros),
+                Slot::Scratch(_) | Slot::Room(_) => {
+                    Arg::Arena(self.memory.scratch[&self.step] as isize)
+                }
+                Slot::Zeros(_) => Arg::Arena(self.memory.zeros as isize),
                 Slot::Operand(idx) | Slot::Source(idx) => {
                     self.pointer(bound.operands.get(idx).copied().flatten())
                 }
@@ -57,6 +69,8 @@ impl Binder<'_> {
         }
         let made = bound.results.iter().copied();
         let made = [bound.y, bound.pooled].into_iter().flatten().chain(made);
+        // What holds some rows at a time is never there as a whole.
+        let made = made.filter(|id| self.buffers.all[id.0].window.is_none());
         let traces = made.map(|id| self.trace(id));
         Step {
             name: operation.name.clone(),
@@ -84,7 +98,12 @@ impl Binder<'_> {
             subgraph: None,
             conversion: Some(what),
             shares: kernel.shares,
-            traces: vec![self.trace(to)],
+            traces: target
+                .window
+                .is_none()
+                .then(|| self.trace(to))
+                .into_iter()
+                .collect(),
         }
     }
 

@@ -37,6 +37,8 @@ pub(super) struct ValueBuffer {
     pub(super) holder: Holder,
     pub(super) first: usize,
     pub(super) last: usize,
+    /// How many rows it holds, border included, if not all.
+    pub(super) window: Option<usize>,
 }
 
 /// All buffers of a program in the making.
@@ -82,6 +84,7 @@ impl Buffers {
             holder,
             first: step,
             last: step,
+            window: None,
         });
         self.copies.entry(value).or_default().push(id);
         id
@@ -131,7 +134,8 @@ impl Buffers {
     /// Returns the strides of a buffer.
     pub(super) fn geometry(&self, id: BufferId) -> Geometry {
         let buffer = &self.all[id.0];
-        Geometry::new(buffer.dims, buffer.layout, buffer.border)
+        let whole = Geometry::new(buffer.dims, buffer.layout, buffer.border);
+        buffer.window.map_or(whole, |rows| whole.windowed(rows))
     }
 
     fn serves(&self, id: BufferId, want: Want) -> bool {

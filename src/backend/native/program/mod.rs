@@ -7,10 +7,13 @@
 mod assemble;
 mod bind;
 mod buffers;
+mod emit;
 mod memory;
 mod readers;
 mod schedule;
+mod segment;
 mod types;
 
-pub use assemble::{AssembleError, Choice, assemble};
+pub use assemble::{AssembleError, Choice, assemble, assemble_segmented};
+pub use segment::{ParseSegmentsError, Segment, Segments, propose};
 pub use types::{Arg, KernelSource, Program, Step};

@@ -69,8 +69,8 @@ pub struct Step {
 /// What a pointer argument points to, offsets in bytes; or a bound of the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arg {
-    /// The arena.
-    Arena(usize),
+    /// The arena; before its start, if only rows that lie within it are touched.
+    Arena(isize),
     /// The packed weights.
     Weights(usize),
     /// An input of the model.
@@ -91,6 +91,9 @@ impl fmt::Display for Arg {
     /// The bounds are the variables `first` and `end`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Arena(offset) if *offset < 0 => {
+                write!(f, "a.wrapping_sub({}) as _", offset.unsigned_abs())
+            }
             Self::Arena(offset) => write!(f, "a.add({offset}) as _"),
             Self::Weights(offset) => write!(f, "w.add({offset}) as _"),
             Self::Input(idx) => write!(f, "*inputs.add({idx}) as _"),
@@ -145,7 +148,7 @@ impl Program {
             encoder.str(&step.symbol);
             for arg in &step.args {
                 let (kind, offset) = match *arg {
-                    Arg::Arena(offset) => (0, offset),
+                    Arg::Arena(offset) => (0, offset.cast_unsigned()),
                     Arg::Weights(offset) => (1, offset),
                     Arg::Input(idx) => (2, idx),
                     Arg::Output(idx) => (3, idx),

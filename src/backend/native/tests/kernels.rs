@@ -12,7 +12,9 @@ use crate::backend::native::build::{Builder, Toolchain};
 use crate::backend::native::isa;
 use crate::backend::native::kernels::{KernelCtx, Share};
 use crate::backend::native::layout::dims4;
-use crate::backend::native::program::{AssembleError, Choice, Program, assemble};
+use crate::backend::native::program::{
+    AssembleError, Choice, Program, Segments, assemble_segmented,
+};
 use crate::backend::native::render::Renderer;
 use crate::backend::native::spec::{
     Conv, Dense, Epilogue, Kind, Map, MapStep, Operand, Operation, Pool, literal,
@@ -50,11 +52,11 @@ impl Bench {
         }
     }
 
-    fn numbers(&mut self, n: usize) -> Vec<f32> {
+    pub(super) fn numbers(&mut self, n: usize) -> Vec<f32> {
         (0..n).map(|_| self.rng.random_range(-1.0..1.0)).collect()
     }
 
-    fn value(&mut self, shape: impl Into<Shape>) -> ValueId {
+    pub(super) fn value(&mut self, shape: impl Into<Shape>) -> ValueId {
         let id = ValueId(self.graph.values.len());
         let shape = shape.into();
         self.graph.values.push(Value {
@@ -73,6 +75,11 @@ impl Bench {
         self.data.insert(id, data);
         self.graph.inputs.push(id);
         id
+    }
+
+    /// Makes a value an output of the model.
+    pub(super) fn publish(&mut self, id: ValueId) {
+        self.graph.outputs.push(id);
     }
 
     fn output(&mut self, id: ValueId, expected: Vec<f32>) {
@@ -151,18 +158,23 @@ impl Bench {
     }
 
     pub(super) fn assemble_shared(&self, isa: Isa, share: Share) -> Result<Program, AssembleError> {
+        self.assemble_segmented(isa, share, &Segments::default())
+    }
+
+    pub(super) fn assemble_segmented(
+        &self,
+        isa: Isa,
+        share: Share,
+        segments: &Segments,
+    ) -> Result<Program, AssembleError> {
         let renderer = Renderer::new(&BTreeMap::new()).unwrap();
         let ctx = KernelCtx {
             renderer: &renderer,
             isa,
             share,
         };
-        assemble(
-            ctx,
-            &self.graph,
-            &self.operations,
-            &Choice(&self.candidates),
-        )
+        let choice = Choice(&self.candidates);
+        assemble_segmented(ctx, &self.graph, &self.operations, &choice, segments)
     }
 
     /// Builds and runs the program twice, and compares every output both times: the second run

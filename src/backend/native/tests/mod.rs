@@ -11,6 +11,7 @@ mod qdense;
 mod qdepthwise;
 mod quantized;
 mod run;
+mod segments;
 mod shares;
 mod width;
 

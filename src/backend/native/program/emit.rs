@@ -1,0 +1,168 @@
+//! From rendered kernels to calls.
+
+use std::collections::BTreeMap;
+
+use super::assemble::AssembleError;
+use super::bind::Binder;
+use super::buffers::BufferId;
+use super::memory::Memory;
+use super::schedule::{Planned, Schedule};
+use super::segment::{Action, Banded};
+use super::types::{Arg, KernelSource, Program, Step};
+use crate::backend::native::kernels::{self, Kernel, KernelCtx, Share, Slot};
+use crate::backend::native::spec::Operation;
+use crate::graph::Graph;
+
+/// Everything that calls are made of; `rendered` and `weights` by step.
+pub(super) struct Emitter<'a> {
+    pub(super) ctx: KernelCtx<'a>,
+    pub(super) graph: &'a Graph,
+    pub(super) operations: &'a [Operation],
+    pub(super) schedule: &'a Schedule,
+    pub(super) rendered: &'a [Kernel],
+    pub(super) memory: &'a Memory,
+    pub(super) constants: &'a [usize],
+    pub(super) weights: &'a [usize],
+}
+
+impl Emitter<'_> {
+    /// Adds the call that does all of a step.
+    pub(super) fn whole(&self, step: usize, program: &mut Program) {
+        let call = self.bind(step, &BTreeMap::new());
+        add(program, &self.rendered[step], call);
+    }
+
+    /// Adds the calls that do the steps of a segment together.
+    pub(super) fn banded(
+        &self,
+        banded: &Banded,
+        program: &mut Program,
+    ) -> Result<(), AssembleError> {
+        self.check(banded)?;
+        let buffers = &self.schedule.buffers;
+        let mut bases: BTreeMap<BufferId, isize> = banded
+            .windows
+            .iter()
+            .map(|window| (window.buffer, window.base))
+            .collect();
+        for action in &banded.actions {
+            let (stage, buffer, rows, slides) = match action {
+                Action::Run {
+                    stage,
+                    rows,
+                    completes,
+                } => {
+                    let step = banded.steps.start + stage;
+                    let mut call = self.bind(step, &bases).part(rows.clone());
+                    if !completes {
+                        call.traces.clear();
+                    }
+                    add(program, &self.rendered[step], call);
+                    continue;
+                }
+                Action::Clear {
+                    stage,
+                    buffer,
+                    rows,
+                } => (stage, *buffer, rows, false),
+                Action::Slide {
+                    stage,
+                    buffer,
+                    rows,
+                    base,
+                } => {
+                    bases.insert(*buffer, *base);
+                    (stage, *buffer, rows, true)
+                }
+            };
+            if rows.is_empty() {
+                continue;
+            }
+            let (geometry, held) = (buffers.geometry(buffer), &buffers.all[buffer.0]);
+            let element = held.dtype.bytes();
+            let (name, kernel) = if slides {
+                ("slide", kernels::slide(self.ctx, &geometry, element))
+            } else {
+                ("clear", kernels::clear(self.ctx, &geometry, element))
+            };
+            let kernel = kernel.map_err(AssembleError::Convert)?;
+            let call = Step {
+                name: format!("{name} rows of {}", self.graph.value(held.value).name),
+                symbol: kernel.symbol(),
+                args: vec![
+                    Arg::Arena(self.memory.values[buffer.0] as isize),
+                    Arg::Unit(rows.start),
+                    Arg::Unit(rows.end),
+                ],
+                subgraph: self.subgraph(banded.steps.start + stage),
+                conversion: None,
+                shares: None,
+                traces: Vec::new(),
+            };
+            add(program, &kernel, call);
+        }
+        Ok(())
+    }
+
+    /// Refuses a segment with a kernel that does not run by rows.
+    fn check(&self, banded: &Banded) -> Result<(), AssembleError> {
+        for step in banded.steps.clone() {
+            let kernel = &self.rendered[step];
+            let by_rows = kernel
+                .shares
+                .is_some_and(|shares| shares.axis == Share::Rows);
+            let keeps = kernel
+                .slots
+                .iter()
+                .any(|slot| matches!(slot, Slot::Scratch(_) | Slot::Room(_)));
+            if !by_rows || keeps {
+                let subgraph = self.subgraph(step).unwrap_or_default();
+                return Err(AssembleError::Segment {
+                    segment: banded.text.clone(),
+                    reason: format!("the kernel of subgraph {subgraph} does all rows at once"),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn subgraph(&self, step: usize) -> Option<usize> {
+        match &self.schedule.steps[step] {
+            Planned::Operation { idx, .. } => Some(self.operations[*idx].subgraph),
+            Planned::Convert { .. } => None,
+        }
+    }
+
+    fn bind(&self, step: usize, bases: &BTreeMap<BufferId, isize>) -> Step {
+        let binder = Binder {
+            graph: self.graph,
+            buffers: &self.schedule.buffers,
+            memory: self.memory,
+            constants: self.constants,
+            step,
+            weights: self.weights[step],
+            bases,
+        };
+        let kernel = &self.rendered[step];
+        match &self.schedule.steps[step] {
+            Planned::Operation { idx, bound } => {
+                binder.operation(&self.operations[*idx], bound, kernel)
+            }
+            Planned::Convert { from, to } => binder.conversion(*from, *to, kernel),
+        }
+    }
+}
+
+/// Adds a call and, unless it is there, the kernel that it calls.
+fn add(program: &mut Program, kernel: &Kernel, call: Step) {
+    program
+        .kernels
+        .entry(kernel.symbol())
+        .or_insert_with(|| KernelSource {
+            digest: kernel.digest,
+            parameters: kernel.parameter_types().collect(),
+            subgraph: call.subgraph,
+            source: kernel.source.clone(),
+        });
+    program.steps.push(call);
+}
