@@ -25,6 +25,9 @@ const ROUNDS: usize = 3;
 /// them under other options besides.
 const FINALISTS: usize = 3;
 
+/// How often the fastest is refined.
+const REFINEMENTS: usize = 3;
+
 /// A deployment that was built and whose numbers are right.
 pub(super) struct Finalist {
     /// What it is built of.
@@ -130,12 +133,60 @@ pub(super) async fn decide(
             field.push(finalist);
         }
     }
+    refine(search, &mut field, &defaults).await?;
     let title = match (is_locked, is_default) {
         (true, true) => Title::LockedDefault,
         (true, false) if earlier.is_some() => Title::Locked,
         _ => Title::Untuned,
     };
     vote(search, title, earlier.into_iter().chain(field).collect()).await
+}
+
+/// Tries other ways to run the fastest finalist as a whole, and refines the best of them once
+/// more. Those that are no faster leave.
+async fn refine(
+    search: &mut Search<'_>,
+    field: &mut Vec<Finalist>,
+    defaults: &Choices,
+) -> Result<(), Error> {
+    for _ in 0..REFINEMENTS {
+        let by_speed = |lhs: &&Finalist, rhs: &&Finalist| lhs.run_ns.total_cmp(&rhs.run_ns);
+        let best = field.iter().min_by(by_speed);
+        let (best, best_ns) = best.map_or((defaults, f64::INFINITY), |best| {
+            (&best.choices, best.run_ns)
+        });
+        let best = best.clone();
+        if search.request.cancellation.is_cancelled() {
+            break;
+        }
+        let mut gained = false;
+        for options in search
+            .job
+            .prepared
+            .refinements(&best.candidates, &best.options)
+        {
+            let choices = Choices {
+                options,
+                ..best.clone()
+            };
+            if field.iter().any(|known| known.choices == choices) {
+                continue;
+            }
+            let Some(finalist) = enter(search, choices, Spend::Keeping(0)).await? else {
+                continue;
+            };
+            if finalist.run_ns < best_ns {
+                gained = true;
+                field.push(finalist);
+            } else {
+                search.bench.discard(&finalist.artifact);
+            }
+        }
+        if !gained {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// Returns the candidates of a deployment under each of the backend's options; none if the user

@@ -120,7 +120,7 @@ pub(super) fn locked_whole(job: &Job<'_>, locked: &Deployment) -> Choices {
     let subgraphs = locked.subgraphs.iter();
     let candidates = subgraphs.map(|subgraph| subgraph.candidate.clone());
     let choices = job.choices(candidates.collect());
-    if job.backend.options().contains(&locked.options) {
+    if job.backend.accepts(&locked.options) {
         Choices {
             options: locked.options.clone(),
             ..choices

@@ -21,6 +21,12 @@ pub trait Backend: Send + Sync {
         self.options().first().cloned().unwrap_or_default()
     }
 
+    /// Returns whether it can build under options that were chosen earlier, perhaps by another
+    /// release.
+    fn accepts(&self, options: &Mapping) -> bool {
+        self.options().contains(options)
+    }
+
     /// Returns its version under some options: equal versions make equal code of equal candidates.
     fn version(&self, options: &Mapping) -> String;
 
@@ -57,8 +63,15 @@ pub trait Prepared: Send + Sync {
     /// `None` for a subgraph that takes its input as it comes.
     fn layouts(&self, subgraph: usize, mapping: &Mapping) -> Option<[String; 2]>;
 
-    /// Builds the model with a candidate for each subgraph, under one of the backend's options, in
-    /// at most `jobs` processes.
+    /// Returns options under which a deployment of these candidates may be faster than under
+    /// `options`, such as other ways to run their steps together; none by default.
+    fn refinements(&self, candidates: &[Candidate], options: &Mapping) -> Vec<Mapping> {
+        let _ = (candidates, options);
+        Vec::new()
+    }
+
+    /// Builds the model with a candidate for each subgraph, under one of the backend's options or
+    /// a refinement of it, in at most `jobs` processes.
     ///
     /// # Errors
     /// The outer error stops everything; the inner one blames a candidate.

@@ -6,18 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::build::{BuildError, Builder, Toolchain, ToolchainError};
-use super::kernels::{KernelCtx, KernelError, Share};
-use super::layout::Layout;
-use super::lower::lower;
-use super::program::{AssembleError, Choice, Program, assemble};
+use super::model::{Model, SEGMENTS, segments};
+use super::program::Program;
 use super::render::Renderer;
-use super::space::{Spaces, default_mapping};
-use super::spec::{Kind, Operation};
-use crate::backend::{Artifact, Backend, BackendError, Failure, Prepared};
+use super::space::Spaces;
+use crate::backend::{Backend, BackendError, Failure, Prepared};
 use crate::device::Isa;
-use crate::graph::{Graph, Partition, ValueId};
-use crate::label::Outcome;
-use crate::space::{Candidate, Mapping, SearchSpace};
+use crate::graph::{Graph, Partition};
+use crate::space::{Candidate, Mapping};
 
 /// Changes whenever the generator makes other code of the same templates; a test holds it to that.
 pub(super) const GENERATOR: u32 = 2;
@@ -55,14 +51,14 @@ pub struct Native {
 }
 
 #[derive(Debug)]
-struct Engine {
-    isa: Isa,
-    renderer: Renderer,
-    spaces: Spaces,
-    toolchain: String,
+pub(super) struct Engine {
+    pub(super) isa: Isa,
+    pub(super) renderer: Renderer,
+    pub(super) spaces: Spaces,
+    pub(super) toolchain: String,
     /// By optimisation level: each has its objects in a directory of its own, so that none gets
     /// into a library of another level.
-    builders: BTreeMap<u8, Builder>,
+    pub(super) builders: BTreeMap<u8, Builder>,
 }
 
 impl Native {
@@ -120,6 +116,7 @@ impl Native {
         graph: &Graph,
         partition: &Partition,
         candidates: Option<&[Candidate]>,
+        options: &Mapping,
     ) -> Result<Result<Program, Failure>, BackendError> {
         let model = Model::new(&self.engine, graph, partition)?;
         let defaults: Vec<Candidate>;
@@ -130,13 +127,13 @@ impl Native {
             defaults = all.map(|idx| model.default_candidate(idx)).collect();
             &defaults
         };
-        Ok(model.assemble(candidates))
+        Ok(model.assemble(candidates, options))
     }
 }
 
 impl Engine {
     /// Returns what builds under some options.
-    fn builder(&self, options: &Mapping) -> Option<&Builder> {
+    pub(super) fn builder(&self, options: &Mapping) -> Option<&Builder> {
         let level = u8::try_from(options.int(OPT_LEVEL)?).ok()?;
         self.builders.get(&level)
     }
@@ -151,9 +148,22 @@ impl Backend for Native {
         &self.options
     }
 
+    fn accepts(&self, options: &Mapping) -> bool {
+        let level = options.int(OPT_LEVEL);
+        let known = self
+            .options
+            .iter()
+            .any(|known| known.int(OPT_LEVEL) == level);
+        known && segments(options).is_ok()
+    }
+
     fn version(&self, options: &Mapping) -> String {
         let level = options.int(OPT_LEVEL).unwrap_or_default();
-        format!("{}-{}-O{level}", self.generator, self.toolchain())
+        let segments = options
+            .word(SEGMENTS)
+            .map(|segments| format!("-{segments}"));
+        let segments = segments.unwrap_or_default();
+        format!("{}-{}-O{level}{segments}", self.generator, self.toolchain())
     }
 
     fn generator(&self) -> &str {
@@ -188,166 +198,7 @@ fn generator_version(renderer: &Renderer) -> String {
     format!("{GENERATOR}-{}", renderer.digest().short())
 }
 
-/// A lowered model.
-struct Model {
-    engine: Arc<Engine>,
-    graph: Graph,
-    operations: Vec<Operation>,
-    /// By subgraph.
-    spaces: Vec<Option<SearchSpace>>,
-}
-
-impl Model {
-    fn new(
-        engine: &Arc<Engine>,
-        graph: &Graph,
-        partition: &Partition,
-    ) -> Result<Self, BackendError> {
-        let operations = lower(graph, partition).map_err(|missing| BackendError::NotCovered {
-            backend: "native".to_owned(),
-            missing: missing.iter().map(ToString::to_string).collect(),
-        })?;
-        let mut spaces = vec![None; partition.subgraphs.len()];
-        for operation in operations.iter().rev() {
-            spaces[operation.subgraph] =
-                engine
-                    .spaces
-                    .of(engine.isa, operation)
-                    .map_err(|e| BackendError::Templates {
-                        backend: "native".to_owned(),
-                        source: Box::new(e),
-                    })?;
-        }
-        Ok(Self {
-            engine: Arc::clone(engine),
-            graph: graph.clone(),
-            operations,
-            spaces,
-        })
-    }
-
-    fn main_operation(&self, subgraph: usize) -> Option<&Operation> {
-        self.operations
-            .iter()
-            .find(|operation| operation.subgraph == subgraph)
-    }
-
-    fn assemble(&self, candidates: &[Candidate]) -> Result<Program, Failure> {
-        let ctx = KernelCtx {
-            renderer: &self.engine.renderer,
-            isa: self.engine.isa,
-            share: Share::Whole,
-        };
-        assemble(ctx, &self.graph, &self.operations, &Choice(candidates)).map_err(|error| {
-            let subgraph = match &error {
-                AssembleError::Kernel { subgraph, .. } | AssembleError::Layout { subgraph, .. } => {
-                    Some(*subgraph)
-                }
-                _ => None,
-            };
-            Failure {
-                subgraph,
-                outcome: Outcome::Unsupported,
-                message: chain(&error),
-            }
-        })
-    }
-}
-
-impl Prepared for Model {
-    fn space(&self, subgraph: usize) -> Option<&SearchSpace> {
-        self.spaces.get(subgraph).and_then(Option::as_ref)
-    }
-
-    fn default_candidate(&self, subgraph: usize) -> Candidate {
-        let mapping = self
-            .main_operation(subgraph)
-            .map(|operation| default_mapping(self.engine.isa, operation))
-            .unwrap_or_default();
-        Candidate {
-            mapping,
-            ..Candidate::default()
-        }
-    }
-
-    fn main_values(&self, subgraph: usize) -> Option<[ValueId; 2]> {
-        let main = self.main_operation(subgraph)?;
-        // Elementwise operations behind it have its layout.
-        let behind = self.operations.iter().filter(|o| o.subgraph == subgraph);
-        let keeps = |o: &&Operation| matches!(o.kind, Kind::Map(_) | Kind::Table(_));
-        let y = behind
-            .filter(keeps)
-            .fold(main.y, |y, o| if o.x == y { o.y } else { y });
-        Some([main.x, y])
-    }
-
-    fn layouts(&self, subgraph: usize, mapping: &Mapping) -> Option<[String; 2]> {
-        match self.main_operation(subgraph)?.kind {
-            Kind::Conv(_) | Kind::Depthwise(_) | Kind::Deconv(_) => {
-                Some(["layout_in", "layout_out"].map(|name| {
-                    mapping
-                        .word(name)
-                        .map_or_else(|| Layout::Nchw.to_string(), str::to_owned)
-                }))
-            }
-            Kind::Dense(_) => Some([Layout::Flat.to_string(), Layout::Flat.to_string()]),
-            Kind::Concat(_)
-            | Kind::Resample(_)
-            | Kind::Pool(_)
-            | Kind::Map(_)
-            | Kind::Table(_)
-            | Kind::MatMul(_)
-            | Kind::Loops(_)
-            | Kind::Alias => None,
-        }
-    }
-
-    fn build(
-        &self,
-        candidates: &[Candidate],
-        options: &Mapping,
-        jobs: usize,
-    ) -> Result<Result<Artifact, Failure>, BackendError> {
-        let started = std::time::Instant::now();
-        let Some(builder) = self.engine.builder(options) else {
-            return Ok(Err(Failure {
-                subgraph: None,
-                outcome: Outcome::Unsupported,
-                message: format!("the native backend has no options `{options}`"),
-            }));
-        };
-        let program = match self.assemble(candidates) {
-            Ok(program) => program,
-            Err(failure) => return Ok(Err(failure)),
-        };
-        if let Err(failure) = builder.compile(&program, jobs).map_err(build_error)? {
-            return Ok(Err(failure));
-        }
-        let built = builder.link(&program).map_err(build_error)?;
-        Ok(built.map(|artifact| Artifact {
-            compile_ns: started.elapsed().as_nanos() as u64,
-            ..artifact
-        }))
-    }
-
-    fn discard(&self, artifact: &Artifact) {
-        // What cannot be removed now goes with the directory.
-        let _ = Builder::discard(artifact);
-    }
-}
-
-fn chain(error: &AssembleError) -> String {
-    match error {
-        AssembleError::Kernel {
-            source: KernelError::Unsupported(why),
-            ..
-        } => why.clone(),
-        AssembleError::Kernel { source, .. } => source.to_string(),
-        other => other.to_string(),
-    }
-}
-
-fn build_error(error: BuildError) -> BackendError {
+pub(super) fn build_error(error: BuildError) -> BackendError {
     match error {
         BuildError::Files(error) => BackendError::Files(error),
         BuildError::Spawn { ref rustc, .. } => BackendError::Toolchain {

@@ -12,6 +12,7 @@ pub mod isa;
 pub mod kernels;
 pub mod layout;
 pub mod lower;
+mod model;
 pub mod plan;
 pub mod program;
 mod qspace;

@@ -17,7 +17,7 @@ use crate::deploy::{self, Program};
 use crate::device::{Isa, Target};
 use crate::lock::{Deployment, DeploymentKey, Finding};
 use crate::report::{Deployed, Failure};
-use crate::space::Candidate;
+use crate::space::{Candidate, Mapping};
 
 /// Optimisation level of a deployment that names none.
 const OPT_LEVEL: u8 = 3;
@@ -90,6 +90,7 @@ pub(crate) fn run(args: &Args, ctx: &Ctx) -> Result<Outcome, Error> {
             &loaded.graph,
             &loaded.partition,
             choice.candidates.as_deref(),
+            &choice.options,
         )?
         .map_err(|failure| {
             Error::failed(failure.message)
@@ -122,6 +123,7 @@ pub(crate) fn run(args: &Args, ctx: &Ctx) -> Result<Outcome, Error> {
 struct Choice {
     isa: Isa,
     opt_level: u8,
+    options: Mapping,
     /// By subgraph; `None` for the defaults.
     candidates: Option<Vec<Candidate>>,
 }
@@ -131,6 +133,7 @@ impl Choice {
         Self {
             isa: target.profile.isa,
             opt_level: OPT_LEVEL,
+            options: Mapping::default(),
             candidates: None,
         }
     }
@@ -164,6 +167,7 @@ impl Choice {
             opt_level: opt_level
                 .and_then(|level| u8::try_from(level).ok())
                 .unwrap_or(OPT_LEVEL),
+            options: locked.options.clone(),
             candidates: Some(candidates.into_iter().flatten().collect()),
         })
     }

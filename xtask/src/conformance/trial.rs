@@ -11,6 +11,7 @@ use metainfer::backend::native::program::Program;
 use metainfer::backend::{Artifact, Backend, BackendError};
 use metainfer::graph::{Graph, InferError, Partition, ValueId, partition};
 use metainfer::onnx::{self, LoadOptions, LoadedModel, Problem};
+use metainfer::space::Mapping;
 
 use super::bind::bind;
 use super::cache::{self, Cache};
@@ -217,7 +218,10 @@ impl Bench<'_> {
                 program: None,
             });
         }
-        let program = match self.native.program(&graph, &partition, None) {
+        let program = match self
+            .native
+            .program(&graph, &partition, None, &Mapping::default())
+        {
             Ok(Ok(program)) => program,
             Ok(Err(failure)) => {
                 return Err(Obstacle {

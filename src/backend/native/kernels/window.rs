@@ -15,7 +15,7 @@ pub fn slide(ctx: KernelCtx<'_>, buffer: &Geometry, element: usize) -> Result<Ke
     rows(ctx, buffer, element, true)
 }
 
-/// Makes the kernel that zeroes rows `first..end` of a buffer.
+/// Makes the kernel that gives rows `first..end` of a buffer the value of its border.
 ///
 /// # Errors
 /// [`KernelError::Render`] if the template fails.
@@ -30,7 +30,7 @@ fn rows(
     slide: bool,
 ) -> Result<Kernel, KernelError> {
     let values = context! {
-        slide, planes => buffer.len / buffer.plane.max(1),
+        slide, fill => buffer.border.fill, planes => buffer.len / buffer.plane.max(1),
         plane => buffer.plane * element, row => buffer.row * element,
     };
     let slots = vec![Slot::Result(0), Slot::First, Slot::End];

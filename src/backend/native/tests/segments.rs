@@ -97,7 +97,9 @@ impl Chain {
         };
         // What comes first brings the input to the layout of all others.
         chain.pointwise(None);
-        ops.iter().for_each(|op| chain.add(op));
+        for op in ops {
+            chain.add(op);
+        }
         chain.bench.publish(chain.last().0);
         chain
     }
@@ -191,6 +193,7 @@ impl Chain {
                     dilation: [1; 2],
                     pad: [1, 0, 0, 1],
                     epilogue: Vec::new(),
+                    bytes: [None; 2],
                 };
                 if h >= kernel && w >= kernel {
                     self.push(Kind::Pool(pool), [c, out(h), out(w)], plain);
@@ -206,6 +209,8 @@ impl Chain {
                         operand: 0,
                     }],
                     operands: vec![Operand::Same(other)],
+                    reads: vec![None; 2],
+                    writes: None,
                 };
                 self.push(Kind::Map(map), dims, plain);
             }

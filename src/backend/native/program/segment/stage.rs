@@ -121,6 +121,7 @@ fn of_operation(operation: &Operation, bound: &Bound, by_width: bool) -> Option<
             reads.push((bound.x?, of_conv(conv)));
             rows = conv.output[1];
             weight_bytes = conv.weights.len() * size_of::<f32>();
+            weight_bytes += conv.quantized.as_ref().map_or(0, |q| q.weights.len());
         }
         Kind::Pool(pool) => reads.push((
             bound.x?,
@@ -130,6 +131,7 @@ fn of_operation(operation: &Operation, bound: &Bound, by_width: bool) -> Option<
                 pad: pool.pad[0],
             },
         )),
+        Kind::Table(_) => reads.push((bound.x?, SAME)),
         Kind::Map(map) => {
             reads.push((bound.x?, SAME));
             for (operand, id) in map.operands.iter().zip(&bound.operands) {

@@ -26,6 +26,18 @@ pub struct Segments(pub Vec<Segment>);
 )]
 pub struct ParseSegmentsError(String);
 
+impl Segments {
+    /// Returns the same segments with other numbers of rows.
+    #[must_use]
+    pub fn with_rows(&self, rows: impl Fn(usize) -> usize) -> Self {
+        let segments = self.0.iter().map(|segment| Segment {
+            rows: rows(segment.rows).max(1),
+            ..*segment
+        });
+        Self(segments.collect())
+    }
+}
+
 impl fmt::Display for Segments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (idx, segment) in self.0.iter().enumerate() {

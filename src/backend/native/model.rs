@@ -1,0 +1,240 @@
+//! A model prepared for the backend: its operations, their spaces, and what builds it.
+
+use std::sync::Arc;
+
+use super::backend::{Engine, build_error};
+use super::build::Builder;
+use super::kernels::{KernelCtx, KernelError, Share};
+use super::layout::Layout;
+use super::lower::lower;
+use super::program::{
+    AssembleError, Choice, ParseSegmentsError, Program, Segments, assemble_segmented, propose,
+};
+use super::space::default_mapping;
+use super::spec::{Kind, Operation};
+use crate::backend::{Artifact, BackendError, Failure, Prepared};
+use crate::graph::{Graph, Partition, ValueId};
+use crate::label::Outcome;
+use crate::space::{Candidate, Mapping, SearchSpace};
+
+/// Name of the option that says which subgraphs run together, some rows at a time.
+pub(super) const SEGMENTS: &str = "segments";
+
+/// Bytes that a segment may keep at hand, and rows that its last step gives at a time, which are
+/// worth a try: parts of typical second-level caches.
+const SEGMENT_BYTES: [usize; 3] = [512 << 10, 1 << 20, 2 << 20];
+const SEGMENT_ROWS: usize = 4;
+
+/// A lowered model.
+pub(super) struct Model {
+    engine: Arc<Engine>,
+    graph: Graph,
+    operations: Vec<Operation>,
+    /// By subgraph.
+    spaces: Vec<Option<SearchSpace>>,
+}
+
+impl Model {
+    pub(super) fn new(
+        engine: &Arc<Engine>,
+        graph: &Graph,
+        partition: &Partition,
+    ) -> Result<Self, BackendError> {
+        let operations = lower(graph, partition).map_err(|missing| BackendError::NotCovered {
+            backend: "native".to_owned(),
+            missing: missing.iter().map(ToString::to_string).collect(),
+        })?;
+        let mut spaces = vec![None; partition.subgraphs.len()];
+        for operation in operations.iter().rev() {
+            spaces[operation.subgraph] =
+                engine
+                    .spaces
+                    .of(engine.isa, operation)
+                    .map_err(|e| BackendError::Templates {
+                        backend: "native".to_owned(),
+                        source: Box::new(e),
+                    })?;
+        }
+        Ok(Self {
+            engine: Arc::clone(engine),
+            graph: graph.clone(),
+            operations,
+            spaces,
+        })
+    }
+
+    fn main_operation(&self, subgraph: usize) -> Option<&Operation> {
+        self.operations
+            .iter()
+            .find(|operation| operation.subgraph == subgraph)
+    }
+
+    pub(super) fn assemble(
+        &self,
+        candidates: &[Candidate],
+        options: &Mapping,
+    ) -> Result<Program, Failure> {
+        let segments = segments(options).map_err(|message| Failure {
+            subgraph: None,
+            outcome: Outcome::Unsupported,
+            message,
+        })?;
+        let ctx = KernelCtx {
+            renderer: &self.engine.renderer,
+            isa: self.engine.isa,
+            share: Share::Whole,
+        };
+        let (graph, operations) = (&self.graph, &self.operations);
+        let choice = Choice(candidates);
+        assemble_segmented(ctx, graph, operations, &choice, &segments).map_err(|error| {
+            let subgraph = match &error {
+                AssembleError::Kernel { subgraph, .. } | AssembleError::Layout { subgraph, .. } => {
+                    Some(*subgraph)
+                }
+                _ => None,
+            };
+            Failure {
+                subgraph,
+                outcome: Outcome::Unsupported,
+                message: chain(&error),
+            }
+        })
+    }
+}
+
+/// Returns the segments that options ask for.
+pub(super) fn segments(options: &Mapping) -> Result<Segments, String> {
+    let text = options.word(SEGMENTS).unwrap_or_default();
+    text.parse()
+        .map_err(|error: ParseSegmentsError| error.to_string())
+}
+
+impl Model {
+    /// Returns segments worth a try: of several sizes, or those of the options with other rows.
+    fn segments(&self, candidates: &[Candidate], options: &Mapping) -> Vec<Segments> {
+        match segments(options) {
+            Ok(known) if !known.0.is_empty() => {
+                vec![
+                    known.with_rows(|rows| rows.div_ceil(2)),
+                    known.with_rows(|rows| rows * 2),
+                ]
+            }
+            _ => {
+                let (graph, operations) = (&self.graph, &self.operations);
+                let choice = Choice(candidates);
+                let isa = self.engine.isa;
+                let proposed = SEGMENT_BYTES
+                    .iter()
+                    .map(|&bytes| propose(graph, isa, operations, &choice, bytes, SEGMENT_ROWS));
+                // What cannot be assembled is found out when it is built.
+                proposed.filter_map(Result::ok).collect()
+            }
+        }
+    }
+}
+
+impl Prepared for Model {
+    fn space(&self, subgraph: usize) -> Option<&SearchSpace> {
+        self.spaces.get(subgraph).and_then(Option::as_ref)
+    }
+
+    fn default_candidate(&self, subgraph: usize) -> Candidate {
+        let mapping = self
+            .main_operation(subgraph)
+            .map(|operation| default_mapping(self.engine.isa, operation))
+            .unwrap_or_default();
+        Candidate {
+            mapping,
+            ..Candidate::default()
+        }
+    }
+
+    fn main_values(&self, subgraph: usize) -> Option<[ValueId; 2]> {
+        let main = self.main_operation(subgraph)?;
+        // Elementwise operations behind it have its layout.
+        let behind = self.operations.iter().filter(|o| o.subgraph == subgraph);
+        let keeps = |o: &&Operation| matches!(o.kind, Kind::Map(_) | Kind::Table(_));
+        let y = behind
+            .filter(keeps)
+            .fold(main.y, |y, o| if o.x == y { o.y } else { y });
+        Some([main.x, y])
+    }
+
+    fn layouts(&self, subgraph: usize, mapping: &Mapping) -> Option<[String; 2]> {
+        match self.main_operation(subgraph)?.kind {
+            Kind::Conv(_) | Kind::Depthwise(_) | Kind::Deconv(_) => {
+                Some(["layout_in", "layout_out"].map(|name| {
+                    mapping
+                        .word(name)
+                        .map_or_else(|| Layout::Nchw.to_string(), str::to_owned)
+                }))
+            }
+            Kind::Dense(_) => Some([Layout::Flat.to_string(), Layout::Flat.to_string()]),
+            Kind::Concat(_)
+            | Kind::Resample(_)
+            | Kind::Pool(_)
+            | Kind::Map(_)
+            | Kind::Table(_)
+            | Kind::MatMul(_)
+            | Kind::Loops(_)
+            | Kind::Alias => None,
+        }
+    }
+
+    fn refinements(&self, candidates: &[Candidate], options: &Mapping) -> Vec<Mapping> {
+        let mut found: Vec<Mapping> = Vec::new();
+        for segments in self.segments(candidates, options) {
+            let refined = options
+                .clone()
+                .with(SEGMENTS, segments.to_string().as_str());
+            if !segments.0.is_empty() && refined != *options && !found.contains(&refined) {
+                found.push(refined);
+            }
+        }
+        found
+    }
+
+    fn build(
+        &self,
+        candidates: &[Candidate],
+        options: &Mapping,
+        jobs: usize,
+    ) -> Result<Result<Artifact, Failure>, BackendError> {
+        let started = std::time::Instant::now();
+        let Some(builder) = self.engine.builder(options) else {
+            return Ok(Err(Failure {
+                subgraph: None,
+                outcome: Outcome::Unsupported,
+                message: format!("the native backend has no options `{options}`"),
+            }));
+        };
+        let program = match self.assemble(candidates, options) {
+            Ok(program) => program,
+            Err(failure) => return Ok(Err(failure)),
+        };
+        if let Err(failure) = builder.compile(&program, jobs).map_err(build_error)? {
+            return Ok(Err(failure));
+        }
+        let built = builder.link(&program).map_err(build_error)?;
+        Ok(built.map(|artifact| Artifact {
+            compile_ns: started.elapsed().as_nanos() as u64,
+            ..artifact
+        }))
+    }
+
+    fn discard(&self, artifact: &Artifact) {
+        // What cannot be removed now goes with the directory.
+        let _ = Builder::discard(artifact);
+    }
+}
+
+fn chain(error: &AssembleError) -> String {
+    match error {
+        AssembleError::Kernel {
+            source: KernelError::Unsupported(why),
+            ..
+        } => why.clone(),
+        AssembleError::Kernel { source, .. } => source.to_string(),
+        other => other.to_string(),
+    }
+}
