@@ -11,6 +11,7 @@ mod ledger;
 mod locked;
 mod pipeline;
 mod propose;
+mod reference;
 mod request;
 mod run;
 mod search;

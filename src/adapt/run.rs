@@ -1,6 +1,6 @@
 //! The run: every model on every target, one after the other, into one lockfile.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use super::bench::Bench;
@@ -9,6 +9,7 @@ use super::job::{Job, Source, open_native};
 use super::locked::{
     all_locked, deployment, locked_choices, locked_whole, read_lock, remove_orphans, stale,
 };
+use super::reference::write_reference;
 use super::search::Search;
 use super::session::Session;
 use super::turns::{hold_device, lock_workspace};
@@ -20,7 +21,6 @@ use crate::event::{Event, Reporter};
 use crate::fsx;
 use crate::label::Evaluation;
 use crate::lock::{Deployment, DeploymentKey, Figure, Finding, Lockfile, encode};
-use crate::onnx::{Reference, random_inputs, write_tensors};
 use crate::store::{Batch, LabelStore, Sqlite};
 
 /// Change of a figure that is taken for noise.
@@ -170,7 +170,7 @@ async fn adapt(
     old: Option<Deployment>,
     findings: &[Finding],
 ) -> Result<Settled, Error> {
-    let reference = write_reference(request, job)?;
+    let reference = write_reference(request, job, reporter).await?;
     let bench = Bench::new(request, Arc::clone(&job.prepared), &reference);
     let locked = locked_choices(job, lockfile);
     let settings = &request.search;
@@ -257,21 +257,6 @@ fn kept(deployment: Deployment) -> Settled {
         deployment,
         confirmation: None,
     }
-}
-
-fn write_reference(request: &Request, job: &Job<'_>) -> Result<PathBuf, Error> {
-    let failed = |source| Error::Model {
-        model: job.model.name.clone(),
-        source: Box::new(source),
-    };
-    let dir = job.scratch(request);
-    fsx::create_dir_all(&dir)?;
-    let path = dir.join(format!("reference-{}.safetensors", request.search.seed));
-    let reference = Reference::new(job.source.loaded.clone()).map_err(failed)?;
-    let inputs = random_inputs(job.source.graph(), request.search.seed);
-    let tensors = reference.trace(&inputs).map_err(failed)?;
-    write_tensors(&path, &tensors).map_err(failed)?;
-    Ok(path)
 }
 
 /// Reports what would be searched.

@@ -46,6 +46,14 @@ pub trait Backend: Send + Sync {
         graph: &Graph,
         partition: &Partition,
     ) -> Result<Arc<dyn Prepared>, BackendError>;
+
+    /// Gets ready to build a graph in the plainest way there is: node by node, nothing chosen, for
+    /// any processor. Its values say what is right where the reference executor cannot. Every node is
+    /// a subgraph.
+    ///
+    /// # Errors
+    /// As [`Backend::prepare`].
+    fn prepare_plain(&self, graph: &Graph) -> Result<Arc<dyn Prepared>, BackendError>;
 }
 
 /// A model that a backend is ready to build.

@@ -1,6 +1,6 @@
 //! Subgraphs: the unit of tuning.
 
-use super::{Graph, NodeId, ValueId};
+use super::{Graph, Node, NodeId, ValueId};
 
 /// An anchor operator with the cheap operators fused around it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +23,30 @@ pub struct Subgraph {
 pub struct Partition {
     /// The subgraphs.
     pub subgraphs: Vec<Subgraph>,
+}
+
+impl Partition {
+    /// Cuts a graph into its nodes, in their order.
+    pub fn by_node(graph: &Graph) -> Self {
+        let subgraph = |(idx, node): (usize, &Node)| {
+            let mut inputs: Vec<ValueId> = Vec::new();
+            for &id in node.inputs.iter().flatten() {
+                if graph.constant(id).is_none() && !inputs.contains(&id) {
+                    inputs.push(id);
+                }
+            }
+            Subgraph {
+                anchor: NodeId(idx),
+                prologue: Vec::new(),
+                epilogue: Vec::new(),
+                inputs,
+                outputs: node.outputs.iter().flatten().copied().collect(),
+            }
+        };
+        Self {
+            subgraphs: graph.nodes.iter().enumerate().map(subgraph).collect(),
+        }
+    }
 }
 
 /// What a subgraph is, by its anchor.

@@ -206,6 +206,14 @@ pub enum Problem {
     /// There is no such value.
     #[error("there is no value `{0}`")]
     UnknownValue(String),
+    /// A file of tensors is no use.
+    #[error("cannot read the tensors of `{}`: {detail}", path.display())]
+    Stored {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        detail: String,
+    },
     /// The result cannot be written.
     #[error("cannot write `{}`", path.display())]
     Write {
@@ -300,6 +308,7 @@ impl Error {
             | Problem::Reference { .. }
             | Problem::InputValue { .. }
             | Problem::UnknownValue(_)
+            | Problem::Stored { .. }
             | Problem::Write { .. } => return None,
         })
     }

@@ -32,7 +32,7 @@ pub use encode::encode;
 pub use error::{Error, Problem};
 pub use load::{LoadOptions, LoadedModel, OPSETS, load};
 pub use reference::Reference;
-pub use sample::{random_inputs, write_tensors};
+pub use sample::{random_inputs, read_tensors, write_tensors};
 pub use stored::{element_type, stored_type};
 
 #[cfg(test)]

@@ -6,10 +6,11 @@ use std::path::Path;
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use safetensors::{Dtype, View};
+use safetensors::{Dtype, SafeTensors, View};
 
 use super::error::{Error, Problem};
-use super::stored::stored_type;
+use super::stored::{element_type, stored_type};
+use super::tensor::from_le_bytes;
 use crate::fsx;
 use crate::graph::{DType, Graph, Tensor, TensorData, Value, ValueId};
 
@@ -41,6 +42,31 @@ pub fn write_tensors(path: &Path, tensors: &BTreeMap<String, Tensor>) -> Result<
         .map_err(|error| failed(error.into()))
         .and_then(|bytes| fsx::write_scratch(path, &bytes).map_err(|error| failed(error.into())))
         .map_err(|problem| problem.at(path))
+}
+
+/// Reads the tensors of a safetensors file, by name.
+///
+/// # Errors
+/// If the file cannot be read, or holds what no graph does.
+pub fn read_tensors(path: &Path) -> Result<BTreeMap<String, Tensor>, Error> {
+    let failed = |detail: String| {
+        Problem::Stored {
+            path: path.to_owned(),
+            detail,
+        }
+        .at(path)
+    };
+    let bytes = fsx::read(path).map_err(|error| failed(error.to_string()))?;
+    let stored = SafeTensors::deserialize(&bytes).map_err(|error| failed(error.to_string()))?;
+    let tensors = stored.tensors().into_iter().map(|(name, view)| {
+        let dtype = element_type(view.dtype())
+            .ok_or_else(|| failed(format!("`{name}` is of type {:?}", view.dtype())))?;
+        let data = from_le_bytes(dtype, view.data());
+        let tensor = Tensor::new(view.shape().to_vec().into(), data)
+            .map_err(|error| failed(format!("`{name}`: {error}")))?;
+        Ok((name, tensor))
+    });
+    tensors.collect()
 }
 
 /// Returns how many values an integer input may take.

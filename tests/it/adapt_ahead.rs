@@ -114,6 +114,10 @@ impl Backend for Watched<dyn Backend> {
         let log = Arc::clone(&self.log);
         Ok(Arc::new(Watched { inner, log }))
     }
+
+    fn prepare_plain(&self, graph: &Graph) -> Result<Arc<dyn Prepared>, BackendError> {
+        self.inner.prepare_plain(graph)
+    }
 }
 
 impl Prepared for Watched<dyn Prepared> {

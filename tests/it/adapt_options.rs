@@ -75,6 +75,10 @@ impl Backend for Leveled {
             fast: self.fast.prepare(graph, partition)?,
         }))
     }
+
+    fn prepare_plain(&self, graph: &Graph) -> Result<Arc<dyn Prepared>, BackendError> {
+        self.fast.prepare_plain(graph)
+    }
 }
 
 impl Prepared for Model {

@@ -2,6 +2,7 @@
 
 mod adapt_ahead;
 mod adapt_options;
+mod adapt_reference;
 mod adapt_refuses;
 mod adapt_repeats;
 mod adapt_rules;

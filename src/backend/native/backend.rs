@@ -181,6 +181,10 @@ impl Backend for Native {
     ) -> Result<Arc<dyn Prepared>, BackendError> {
         Ok(Arc::new(Model::new(&self.engine, graph, partition)?))
     }
+
+    fn prepare_plain(&self, graph: &Graph) -> Result<Arc<dyn Prepared>, BackendError> {
+        Ok(Arc::new(Model::plain(&self.engine, graph)?))
+    }
 }
 
 fn renderer(overrides: &BTreeMap<String, String>) -> Result<Renderer, BackendError> {

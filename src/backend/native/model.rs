@@ -6,13 +6,14 @@ use super::backend::{Engine, build_error};
 use super::build::Builder;
 use super::kernels::{KernelCtx, KernelError, Share};
 use super::layout::Layout;
-use super::lower::lower;
+use super::lower::{NotCovered, lower, lower_plain};
 use super::program::{
     AssembleError, Choice, ParseSegmentsError, Program, Segments, assemble_segmented, propose,
 };
 use super::space::default_mapping;
 use super::spec::{Kind, Operation};
 use crate::backend::{Artifact, BackendError, Failure, Prepared};
+use crate::device::Isa;
 use crate::graph::{Graph, Partition, ValueId};
 use crate::label::Outcome;
 use crate::space::{Candidate, Mapping, SearchSpace};
@@ -28,6 +29,7 @@ const SEGMENT_ROWS: usize = 4;
 /// A lowered model.
 pub(super) struct Model {
     engine: Arc<Engine>,
+    isa: Isa,
     graph: Graph,
     operations: Vec<Operation>,
     /// By subgraph.
@@ -40,10 +42,7 @@ impl Model {
         graph: &Graph,
         partition: &Partition,
     ) -> Result<Self, BackendError> {
-        let operations = lower(graph, partition).map_err(|missing| BackendError::NotCovered {
-            backend: "native".to_owned(),
-            missing: missing.iter().map(ToString::to_string).collect(),
-        })?;
+        let operations = lower(graph, partition).map_err(|missing| not_covered(&missing))?;
         let mut spaces = vec![None; partition.subgraphs.len()];
         for operation in operations.iter().rev() {
             spaces[operation.subgraph] =
@@ -57,9 +56,22 @@ impl Model {
         }
         Ok(Self {
             engine: Arc::clone(engine),
+            isa: engine.isa,
             graph: graph.clone(),
             operations,
             spaces,
+        })
+    }
+
+    /// Returns every node as plain loops, for any processor.
+    pub(super) fn plain(engine: &Arc<Engine>, graph: &Graph) -> Result<Self, BackendError> {
+        let operations = lower_plain(graph).map_err(|missing| not_covered(&missing))?;
+        Ok(Self {
+            engine: Arc::clone(engine),
+            isa: Isa::Portable,
+            graph: graph.clone(),
+            operations,
+            spaces: Vec::new(),
         })
     }
 
@@ -81,7 +93,7 @@ impl Model {
         })?;
         let ctx = KernelCtx {
             renderer: &self.engine.renderer,
-            isa: self.engine.isa,
+            isa: self.isa,
             share: Share::Whole,
         };
         let (graph, operations) = (&self.graph, &self.operations);
@@ -122,7 +134,7 @@ impl Model {
             _ => {
                 let (graph, operations) = (&self.graph, &self.operations);
                 let choice = Choice(candidates);
-                let isa = self.engine.isa;
+                let isa = self.isa;
                 let proposed = SEGMENT_BYTES
                     .iter()
                     .map(|&bytes| propose(graph, isa, operations, &choice, bytes, SEGMENT_ROWS));
@@ -141,7 +153,7 @@ impl Prepared for Model {
     fn default_candidate(&self, subgraph: usize) -> Candidate {
         let mapping = self
             .main_operation(subgraph)
-            .map(|operation| default_mapping(self.engine.isa, operation))
+            .map(|operation| default_mapping(self.isa, operation))
             .unwrap_or_default();
         Candidate {
             mapping,
@@ -225,6 +237,13 @@ impl Prepared for Model {
     fn discard(&self, artifact: &Artifact) {
         // What cannot be removed now goes with the directory.
         let _ = Builder::discard(artifact);
+    }
+}
+
+fn not_covered(missing: &[NotCovered]) -> BackendError {
+    BackendError::NotCovered {
+        backend: "native".to_owned(),
+        missing: missing.iter().map(ToString::to_string).collect(),
     }
 }
 

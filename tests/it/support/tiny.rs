@@ -94,6 +94,15 @@ pub(crate) fn branches() -> Graph {
     tiny.finish(last)
 }
 
+/// Returns an operator that the reference executor does not know, and a convolution.
+pub(crate) fn unusual() -> Graph {
+    let mut tiny = Tiny::new(1);
+    let y = tiny.value("shrunk", [1, 8, SIDE, SIDE].to_vec());
+    tiny.node("shrunk", "Shrink", &[], &[tiny.input()], y);
+    let last = tiny.conv("last", y, Conv::new([8, 8], 1));
+    tiny.finish(last)
+}
+
 impl Tiny {
     pub(crate) fn new(seed: u64) -> Self {
         let mut tiny = Self {

@@ -22,10 +22,19 @@ pub struct NotCovered {
 /// # Errors
 /// All operators that are not covered.
 pub fn lower(graph: &Graph, partition: &Partition) -> Result<Vec<Operation>, Vec<NotCovered>> {
+    lower_each(partition, |subgraph, idx| {
+        lower_subgraph(graph, subgraph, idx)
+    })
+}
+
+fn lower_each(
+    partition: &Partition,
+    lower: impl Fn(&Subgraph, usize) -> Result<Vec<Operation>, NotCovered>,
+) -> Result<Vec<Operation>, Vec<NotCovered>> {
     let mut operations = Vec::new();
     let mut missing = Vec::new();
     for (idx, subgraph) in partition.subgraphs.iter().enumerate() {
-        match lower_subgraph(graph, subgraph, idx) {
+        match lower(subgraph, idx) {
             Ok(lowered) => operations.extend(lowered),
             Err(not_covered) => missing.push(not_covered),
         }
@@ -35,6 +44,21 @@ pub fn lower(graph: &Graph, partition: &Partition) -> Result<Vec<Operation>, Vec
     } else {
         Err(missing)
     }
+}
+
+/// Lowers every node to plain loops, each a subgraph of its own.
+///
+/// # Errors
+/// All operators that are not covered.
+pub fn lower_plain(graph: &Graph) -> Result<Vec<Operation>, Vec<NotCovered>> {
+    let partition = Partition::by_node(graph);
+    lower_each(&partition, |subgraph, idx| {
+        node_by_node(&Lowering {
+            graph,
+            subgraph,
+            idx,
+        })
+    })
 }
 
 /// Lowers one subgraph.
