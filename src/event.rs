@@ -2,6 +2,8 @@
 //!
 //! An event carries numbers and ids, never prose.
 
+use crate::lock::Footprint;
+
 /// Receives events; shared by the threads of a run.
 pub trait Reporter: Send + Sync {
     /// Takes note of one event. Must not block for long.
@@ -86,6 +88,8 @@ pub enum Event<'a> {
         baseline_ns: f64,
         /// Latency of the locked deployment, nanoseconds.
         latency_ns: f64,
+        /// What the locked deployment needs of memory and disk, if that is known.
+        footprint: Option<Footprint>,
         /// Whether the lock changed.
         lock_changed: bool,
         /// Whether the run was interrupted and kept the best so far.

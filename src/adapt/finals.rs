@@ -7,10 +7,12 @@ use super::bench::Trial;
 use super::composer;
 use super::job::{Choices, Job};
 use super::ledger;
+use super::locked::footprint;
 use super::search::{Baseline, Search, p25, wrong_step};
 use crate::backend::Artifact;
 use crate::event::Event;
 use crate::label::{Evaluation, Latency, Outcome, Purpose};
+use crate::lock::Footprint;
 use crate::measure::stats::compare;
 use crate::search::{Incumbent, Rival, elect};
 use crate::store::Batch;
@@ -61,6 +63,8 @@ pub(super) struct Decision {
     pub(super) baseline_ns: f64,
     /// Relative distance of the outputs to the reference.
     pub(super) divergence: f64,
+    /// What it needs of memory and disk.
+    pub(super) footprint: Option<Footprint>,
     /// Says that it was made: what comes after it belongs to another adaptation. To be recorded
     /// once the decision is locked.
     pub(super) confirmation: Evaluation,
@@ -357,6 +361,7 @@ async fn vote(
         (finalist.choices.clone(), finalist.divergence)
     };
     let time_ms = search.session.stamp(ledger::now_ms());
+    let footprint = footprint(artifacts[winner]);
     let confirmation = confirmation(search.job, artifacts[winner], latency_ns, time_ms);
     for artifact in artifacts {
         search.bench.discard(artifact);
@@ -366,6 +371,7 @@ async fn vote(
         latency_ns,
         baseline_ns,
         divergence,
+        footprint,
         confirmation: Evaluation {
             ratio_to_baseline: Some(latency_ns / baseline_ns),
             ..confirmation

@@ -7,12 +7,14 @@ use super::finals::{Decision, Known};
 use super::job::{Choices, Job};
 use super::session::Locked;
 use super::{Error, Request};
+use crate::backend::Artifact;
 use crate::digest::Digest;
 use crate::event::{Event, Reporter};
 use crate::fsx::{self, FsErrorKind};
 use crate::label::Stage;
 use crate::lock::{
-    Current, Deployment, DeploymentKey, Figure, Finding, LockedSubgraph, Lockfile, decode, encode,
+    Current, Deployment, DeploymentKey, Figure, Finding, Footprint, LockedSubgraph, Lockfile,
+    decode, encode,
 };
 
 /// Reads the lockfile; one that does not exist is empty.
@@ -60,9 +62,20 @@ pub(super) fn deployment(
         speed_up: figure(decision.baseline_ns / decision.latency_ns),
         latency_ms: figure(decision.latency_ns / 1e6),
         divergence: figure(decision.divergence),
+        footprint: decision.footprint,
         options: decision.choices.options.clone(),
         subgraphs: subgraphs.collect(),
     }
+}
+
+/// Returns what a built deployment needs; `None` if somebody removed its files.
+pub(super) fn footprint(artifact: &Artifact) -> Option<Footprint> {
+    let bytes = |path: &Path| path.metadata().ok().map(|metadata| metadata.len());
+    Some(Footprint {
+        arena_bytes: artifact.arena_bytes as u64,
+        weight_bytes: bytes(&artifact.weights)?,
+        code_bytes: bytes(&artifact.library)?,
+    })
 }
 
 /// Returns what is locked for tasks of this target, by structure: by the model's own entry first.

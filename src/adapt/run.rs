@@ -148,6 +148,7 @@ pub async fn run_with(
                 n_reused_labels: settled.n_reused_labels,
                 baseline_ns: settled.baseline_ns,
                 latency_ns: settled.latency_ns,
+                footprint: settled.deployment.footprint,
                 lock_changed: changed,
                 interrupted: request.cancellation.is_cancelled(),
             });

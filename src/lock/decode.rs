@@ -3,7 +3,9 @@
 use toml_edit::{Document, Item, TableLike, TomlError, Value};
 
 use super::lockfile::{INTERRUPTED, evidence_name};
-use super::{Deployment, DeploymentKey, Figure, LockedSubgraph, Lockfile, REVISION, VERSION};
+use super::{
+    Deployment, DeploymentKey, Figure, Footprint, LockedSubgraph, Lockfile, REVISION, VERSION,
+};
 use crate::config::Objective;
 use crate::device::Isa;
 use crate::digest::Digest;
@@ -124,7 +126,7 @@ fn decode_v1(root: Reader<'_>) -> Result<Lockfile, LockError> {
             target: reader.text("target")?.to_owned(),
         };
         let line = reader.line;
-        let deployment = read_deployment(reader, is_strict)?;
+        let deployment = read_deployment(reader, revision, is_strict)?;
         if lockfile
             .deployments
             .insert(key.clone(), deployment)
@@ -136,7 +138,11 @@ fn decode_v1(root: Reader<'_>) -> Result<Lockfile, LockError> {
     Ok(lockfile)
 }
 
-fn read_deployment(reader: Reader<'_>, is_strict: bool) -> Result<Deployment, LockError> {
+fn read_deployment(
+    reader: Reader<'_>,
+    revision: i64,
+    is_strict: bool,
+) -> Result<Deployment, LockError> {
     let subgraphs = reader
         .tables("subgraph")?
         .into_iter()
@@ -174,6 +180,10 @@ fn read_deployment(reader: Reader<'_>, is_strict: bool) -> Result<Deployment, Lo
         speed_up: reader.figure("speed-up")?,
         latency_ms: reader.figure("latency-ms")?,
         divergence: reader.figure("divergence")?,
+        footprint: match revision {
+            ..=0 => None,
+            _ => read_footprint(reader)?,
+        },
         options: reader.mapping("options")?,
         subgraphs,
     };
@@ -184,6 +194,20 @@ fn read_deployment(reader: Reader<'_>, is_strict: bool) -> Result<Deployment, Lo
         reader.expect_keys(&known)?;
     }
     Ok(deployment)
+}
+
+/// Reads the sizes of revision 1; what an earlier revision locked still has none.
+fn read_footprint(reader: Reader<'_>) -> Result<Option<Footprint>, LockError> {
+    let keys = ["arena-bytes", "weight-bytes", "code-bytes"];
+    if !keys.iter().any(|key| reader.table.contains_key(key)) {
+        return Ok(None);
+    }
+    let [arena, weights, code] = keys.map(|key| reader.int(key, 0).map(i64::unsigned_abs));
+    Ok(Some(Footprint {
+        arena_bytes: arena?,
+        weight_bytes: weights?,
+        code_bytes: code?,
+    }))
 }
 
 fn read_subgraph(reader: Reader<'_>, is_strict: bool) -> Result<LockedSubgraph, LockError> {

@@ -21,6 +21,10 @@ pub fn encode(lockfile: &Lockfile) -> Result<String, LockError> {
         });
     }
     let mut text = format!("{HEADER}version = {VERSION}\n");
+    // The oldest revision that has all fields: other releases go on writing what they can read.
+    if lockfile.deployments.values().any(|d| d.footprint.is_some()) {
+        line(&mut text, "revision", &FieldValue::Int(REVISION));
+    }
     for (key, deployment) in &lockfile.deployments {
         text += "\n[[deployment]]\n";
         line(&mut text, "model", &FieldValue::Text(key.model.clone()));
@@ -49,6 +53,7 @@ fn line(text: &mut String, key: &str, value: &FieldValue) {
         FieldValue::Digest(digest) => text.push_str(&quote(&digest.to_string())),
         FieldValue::Int(value) => text.push_str(&value.to_string()),
         FieldValue::Figure(figure) => text.push_str(&figure.to_string()),
+        FieldValue::Bytes(bytes) => text.push_str(&bytes.to_string()),
     }
     text.push('\n');
 }

@@ -14,7 +14,9 @@ use crate::space::{Candidate, Mapping, ParamValue, Variant};
 pub const VERSION: i64 = 1;
 
 /// Revision of the format: a newer one can be read, apart from what it adds, and is not written.
-pub const REVISION: i64 = 0;
+///
+/// Revision 1 adds what a deployment needs of memory and disk ([`Footprint`]).
+pub const REVISION: i64 = 1;
 
 /// Word for a search that was interrupted.
 pub(super) const INTERRUPTED: &str = "interrupted";
@@ -76,10 +78,23 @@ pub struct Deployment {
     pub latency_ms: Figure,
     /// Largest relative L2 distance of an output to the reference's.
     pub divergence: Figure,
+    /// What it needs of memory and disk; `None` if it was locked before revision 1.
+    pub footprint: Option<Footprint>,
     /// Choices that concern the whole deployment, e.g. `opt-level`.
     pub options: Mapping,
     /// Choices by subgraph, in the order of the model.
     pub subgraphs: Vec<LockedSubgraph>,
+}
+
+/// What a deployment needs of memory and disk, bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Footprint {
+    /// Memory for all values of a run.
+    pub arena_bytes: u64,
+    /// Packed weights and constants, in memory and on disk.
+    pub weight_bytes: u64,
+    /// Compiled kernels, as a shared library.
+    pub code_bytes: u64,
 }
 
 /// The choice for one subgraph.
@@ -113,6 +128,8 @@ pub enum FieldValue {
     Int(i64),
     /// A measured figure.
     Figure(Figure),
+    /// A size, bytes.
+    Bytes(u64),
 }
 
 impl Deployment {
@@ -143,6 +160,9 @@ impl Deployment {
             value,
         })
         .into();
+        if let Some(footprint) = self.footprint {
+            fields.extend(footprint.fields());
+        }
         if self.is_interrupted {
             fields.push(Field {
                 key: Cow::Borrowed("search"),
@@ -175,8 +195,26 @@ impl Deployment {
                 // Same code, same weights: what differs is the choice of check inputs.
                 self.divergence = old.divergence;
             }
+            if self.toolchain == old.toolchain && self.backend_version == old.backend_version {
+                // A linker may well pad otherwise.
+                self.footprint = old.footprint.or(self.footprint);
+            }
         }
         self
+    }
+}
+
+impl Footprint {
+    fn fields(self) -> impl Iterator<Item = Field> {
+        let fields = [
+            ("arena-bytes", self.arena_bytes),
+            ("weight-bytes", self.weight_bytes),
+            ("code-bytes", self.code_bytes),
+        ];
+        fields.into_iter().map(|(key, bytes)| Field {
+            key: Cow::Borrowed(key),
+            value: FieldValue::Bytes(bytes),
+        })
     }
 }
 

@@ -18,7 +18,8 @@ pub use diff::{Change, DeploymentDiff, Diff, FieldDiff, SubgraphDiff};
 pub use encode::encode;
 pub use figure::Figure;
 pub use lockfile::{
-    Deployment, DeploymentKey, Field, FieldValue, LockedSubgraph, Lockfile, REVISION, VERSION,
+    Deployment, DeploymentKey, Field, FieldValue, Footprint, LockedSubgraph, Lockfile, REVISION,
+    VERSION,
 };
 
 #[cfg(test)]

@@ -43,6 +43,7 @@ fn deployment() -> Deployment {
         speed_up: Figure::new(2.31).unwrap(),
         latency_ms: Figure::new(0.0917).unwrap(),
         divergence: Figure::new(3.1e-7).unwrap(),
+        footprint: None,
         options: Mapping::default().with("opt-level", 3),
         subgraphs: vec![subgraph("conv_3x3 1→16 relu", "nchw16c")],
     }
@@ -102,8 +103,76 @@ fn a_newer_revision_is_read_and_not_written() {
     assert_eq!(lockfile.deployments[&key("fashion", "cpu")], deployment());
     assert_eq!(
         encode(&lockfile).unwrap_err().to_string(),
-        "revision 7 is newer than 0, the newest that this release writes"
+        "revision 7 is newer than 1, the newest that this release writes"
     );
+}
+
+fn sized() -> Deployment {
+    Deployment {
+        footprint: Some(Footprint {
+            arena_bytes: 65_536,
+            weight_bytes: 1_000,
+            code_bytes: 20_000,
+        }),
+        ..deployment()
+    }
+}
+
+#[test]
+fn sizes_are_revision_1() {
+    let text = encode(&lockfile(vec![
+        (key("a", "cpu"), deployment()),
+        (key("b", "cpu"), sized()),
+    ]))
+    .unwrap();
+    assert!(text.contains("version = 1\nrevision = 1\n"), "{text}");
+    let sizes =
+        "divergence = 3.1e-7\narena-bytes = 65536\nweight-bytes = 1000\ncode-bytes = 20000\n";
+    assert!(text.contains(sizes), "{text}");
+    let lockfile = decode(&text).unwrap();
+    assert_eq!(lockfile.revision, 1);
+    assert_eq!(lockfile.deployments[&key("a", "cpu")], deployment());
+    assert_eq!(lockfile.deployments[&key("b", "cpu")], sized());
+    assert_eq!(encode(&lockfile).unwrap(), text);
+    let older = text.replace("revision = 1\n", "");
+    let error = decode(&older).unwrap_err().to_string();
+    assert!(error.ends_with("unknown key `arena-bytes`"), "{error}");
+    let partial = text.replace("code-bytes = 20000\n", "");
+    let error = decode(&partial).unwrap_err().to_string();
+    assert!(
+        error.ends_with("`code-bytes` must be a whole number"),
+        "{error}"
+    );
+}
+
+#[test]
+fn without_sizes_the_revision_stays_0() {
+    assert!(!sample().contains("revision"));
+    assert_eq!(decode(&sample()).unwrap().revision, 0);
+}
+
+#[test]
+fn sizes_of_confirmed_choices_stay() {
+    let padded = |deployment: Deployment| Deployment {
+        footprint: deployment.footprint.map(|footprint| Footprint {
+            code_bytes: footprint.code_bytes + 8,
+            ..footprint
+        }),
+        ..deployment
+    };
+    let settled = |new: Deployment, old: &Deployment| new.settled(old, 0.03).footprint;
+    assert_eq!(settled(padded(sized()), &sized()), sized().footprint);
+    assert_eq!(settled(sized(), &deployment()), sized().footprint);
+    let other = Deployment {
+        options: Mapping::default().with("opt-level", 1),
+        ..padded(sized())
+    };
+    assert_eq!(settled(other.clone(), &sized()), other.footprint);
+    let newer = Deployment {
+        toolchain: "rustc 2.0.0".to_owned(),
+        ..padded(sized())
+    };
+    assert_eq!(settled(newer.clone(), &sized()), newer.footprint);
 }
 
 #[test]

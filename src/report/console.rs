@@ -260,7 +260,8 @@ impl Reporter for Console {
             }
             _ => {}
         }
-        if let Some(line) = events::line(event, self.options.verbosity) {
+        let line = events::line(event, self.options.verbosity);
+        for line in line.into_iter().chain(events::addition(event)) {
             state.print(|shell| {
                 if line.is_result {
                     shell.status(line.verb, &line.object);
@@ -278,6 +279,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::lock::Footprint;
 
     #[derive(Clone, Default)]
     struct Buffer(Arc<Mutex<Vec<u8>>>);
@@ -309,6 +311,11 @@ mod tests {
         n_reused_labels: 12,
         baseline_ns: 2.3e6,
         latency_ns: 1e6,
+        footprint: Some(Footprint {
+            arena_bytes: 3 << 20,
+            weight_bytes: 6_783_084,
+            code_bytes: 201_728,
+        }),
         lock_changed: true,
         interrupted: false,
     };
@@ -320,7 +327,8 @@ mod tests {
         assert_eq!(
             stderr,
             "      Locked `net` on `cpu`: 1.00 ms, 2.30× the untuned speed (97 evaluations, \
-             12 labels reused)\n"
+             12 labels reused)\n      Memory 3.00 MiB for a run, 6.47 MiB of weights, \
+             197 KiB of code\n"
         );
     }
 

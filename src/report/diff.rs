@@ -1,7 +1,7 @@
 //! Answer of `diff`: what differs between two lockfiles.
 
 use super::answer::Answer;
-use super::format::{duration, factor, plural};
+use super::format::{duration, factor, plural, size};
 use super::json::{self, Message};
 use crate::lock::{
     Change, Deployment, DeploymentDiff, DeploymentKey, Diff, FieldDiff, FieldValue, SubgraphDiff,
@@ -124,9 +124,13 @@ fn line(field: &FieldDiff, width: usize, indent: usize) -> String {
             .as_ref()
             .map_or_else(|| "(none)".to_owned(), value_text)
     };
+    let change = |old: f64, new: f64| format!(" ({:+.1} %)", (new / old - 1.0) * 100.0);
     let percent = match (&field.old, &field.new) {
         (Some(FieldValue::Figure(old)), Some(FieldValue::Figure(new))) if old.get() > 0.0 => {
-            format!(" ({:+.1} %)", (new.get() / old.get() - 1.0) * 100.0)
+            change(old.get(), new.get())
+        }
+        (Some(FieldValue::Bytes(old)), Some(FieldValue::Bytes(new))) if *old > 0 => {
+            change(*old as f64, *new as f64)
         }
         _ => String::new(),
     };
@@ -145,6 +149,7 @@ fn value_text(value: &FieldValue) -> String {
         FieldValue::Digest(digest) => digest.short(),
         FieldValue::Int(value) => value.to_string(),
         FieldValue::Figure(figure) => figure.to_string(),
+        FieldValue::Bytes(bytes) => size(*bytes),
     }
 }
 
@@ -184,5 +189,6 @@ fn value_json(value: &FieldValue) -> serde_json::Value {
         FieldValue::Digest(digest) => digest.to_string().into(),
         FieldValue::Int(value) => (*value).into(),
         FieldValue::Figure(figure) => figure.get().into(),
+        FieldValue::Bytes(bytes) => (*bytes).into(),
     }
 }

@@ -1,6 +1,6 @@
 //! Events as words and as messages.
 
-use super::format::{duration, factor, plural};
+use super::format::{duration, factor, plural, size};
 use super::json::{self, Message};
 use crate::event::Event;
 
@@ -74,6 +74,7 @@ pub(super) fn line(event: &Event<'_>, verbosity: u8) -> Option<Line> {
             latency_ns,
             lock_changed,
             interrupted,
+            ..
         } => {
             let verb = match (interrupted, lock_changed) {
                 (true, _) => "Interrupted",
@@ -100,6 +101,27 @@ pub(super) fn line(event: &Event<'_>, verbosity: u8) -> Option<Line> {
         }
         _ => None,
     }
+}
+
+/// Returns what follows the line of an event: what a deployment needs of memory and disk.
+pub(super) fn addition(event: &Event<'_>) -> Option<Line> {
+    let Event::AdaptFinished {
+        footprint: Some(footprint),
+        ..
+    } = event
+    else {
+        return None;
+    };
+    Some(Line {
+        verb: "Memory",
+        object: format!(
+            "{} for a run, {} of weights, {} of code",
+            size(footprint.arena_bytes),
+            size(footprint.weight_bytes),
+            size(footprint.code_bytes)
+        ),
+        is_result: true,
+    })
 }
 
 /// Returns the text beside the progress bar.
@@ -168,6 +190,7 @@ pub(super) fn message<'a>(event: &Event<'a>) -> Option<Message<'a>> {
             n_reused_labels,
             baseline_ns,
             latency_ns,
+            footprint,
             lock_changed,
             interrupted,
         } => Message::AdaptFinished(json::AdaptFinished {
@@ -177,6 +200,9 @@ pub(super) fn message<'a>(event: &Event<'a>) -> Option<Message<'a>> {
             n_reused_labels,
             baseline_ns,
             latency_ns,
+            arena_bytes: footprint.map(|footprint| footprint.arena_bytes),
+            weight_bytes: footprint.map(|footprint| footprint.weight_bytes),
+            code_bytes: footprint.map(|footprint| footprint.code_bytes),
             lock_changed,
             interrupted,
         }),

@@ -34,6 +34,17 @@ pub(super) fn bytes(n: u64) -> String {
     }
 }
 
+/// Formats a size with three digits: `917 B`, `1.83 KiB`, `12.4 MiB`.
+pub(super) fn size(n: u64) -> String {
+    let (value, unit) = match n {
+        n if n < 1 << 10 => return format!("{n} B"),
+        n if n < 1 << 20 => (n as f64 / f64::from(1 << 10), "KiB"),
+        n if n < 1 << 30 => (n as f64 / f64::from(1 << 20), "MiB"),
+        n => (n as f64 / f64::from(1 << 30), "GiB"),
+    };
+    format!("{} {unit}", three_digits(value))
+}
+
 /// Formats a ratio: `2.31×`.
 pub(super) fn factor(ratio: f64) -> String {
     format!("{}×", three_digits(ratio))
@@ -79,6 +90,9 @@ mod tests {
         assert_eq!(count(12_000_000_000), "12.0G");
         assert_eq!(bytes(48 << 10), "48 KiB");
         assert_eq!(bytes(0), "-");
+        assert_eq!(size(917), "917 B");
+        assert_eq!(size(1 << 20), "1.00 MiB");
+        assert_eq!(size(13_000_000), "12.4 MiB");
     }
 
     #[test]

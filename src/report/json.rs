@@ -288,6 +288,15 @@ pub struct AdaptFinished<'a> {
     pub baseline_ns: f64,
     /// Latency of the locked deployment, nanoseconds.
     pub latency_ns: f64,
+    /// Memory for all values of a run, bytes, if that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arena_bytes: Option<u64>,
+    /// Packed weights, bytes, if that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weight_bytes: Option<u64>,
+    /// Compiled kernels, bytes, if that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code_bytes: Option<u64>,
     /// Whether the lock changed.
     pub lock_changed: bool,
     /// Whether the run was interrupted and kept the best so far.
