@@ -15,6 +15,7 @@ mod encode;
 mod error;
 mod evaluate;
 mod exact;
+mod examine;
 mod executor;
 mod fold;
 mod inputs;
@@ -30,6 +31,7 @@ mod wire;
 
 pub use encode::encode;
 pub use error::{Error, Problem};
+pub use examine::survives;
 pub use load::{LoadOptions, LoadedModel, OPSETS, load};
 pub use reference::Reference;
 pub use sample::{random_inputs, read_tensors, write_tensors};

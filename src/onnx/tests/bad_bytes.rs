@@ -6,9 +6,8 @@ use std::path::Path;
 use proptest::prelude::*;
 
 use super::{fashion, options};
-use crate::graph::partition;
 use crate::onnx::error::{Error, Problem};
-use crate::onnx::{LoadOptions, load, load::decode};
+use crate::onnx::{LoadOptions, load};
 
 /// Loads bytes from a file.
 fn load_bytes(bytes: &[u8]) -> Error {
@@ -112,12 +111,7 @@ fn graphs_nested_without_end_are_refused() {
 /// Loading may fail, but only by an error.
 fn survives(bytes: &[u8]) {
     let options = options(&[("image", &[1, 1, 28, 28])]);
-    if let Ok(model) = decode(bytes, Path::new("damaged.onnx"), &options) {
-        for subgraph in partition(&model.graph).subgraphs {
-            subgraph.describe(&model.graph);
-            subgraph.digests(&model.graph);
-        }
-    }
+    let _ = super::survives(bytes, &options).unwrap();
 }
 
 proptest! {

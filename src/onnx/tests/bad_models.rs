@@ -180,6 +180,32 @@ fn huge_values_are_refused() {
 }
 
 #[test]
+fn shapes_that_overflow_are_refused() {
+    let cases: [(&str, &[i64]); 3] = [
+        ("Tile", &[1 << 62, 4, 1, 1]),
+        ("Expand", &[1 << 40, 4, 6, 5]),
+        ("Tile", &[i64::MAX, i64::MAX, i64::MAX, i64::MAX]),
+    ];
+    for (op, sizes) in cases {
+        let mut net = Net::new(13, IMAGE);
+        net.ints("sizes", sizes).node("y", op, "x sizes");
+        net.output("y");
+        let problem = net.load().unwrap_err();
+        let is_clear = matches!(problem, Problem::TooLarge { .. } | Problem::Mismatch { .. });
+        assert!(is_clear, "{op} {sizes:?}: {problem:?}");
+    }
+}
+
+#[test]
+fn every_supported_operator_set_is_read() {
+    for opset in crate::onnx::OPSETS {
+        let mut net = Net::new(opset, IMAGE);
+        net.node("y", "Relu", "x").output("y");
+        assert_eq!(net.load().unwrap().graph.opset, opset);
+    }
+}
+
+#[test]
 fn a_cycle_names_a_node_in_it() {
     let mut net = Net::new(13, IMAGE);
     net.node("a", "Relu", "x")

@@ -7,6 +7,8 @@ mod composites;
 mod digests;
 mod fixture;
 mod folding;
+mod mutated;
+mod mutation;
 mod net;
 mod partitions;
 mod quantized;
@@ -16,7 +18,7 @@ mod shapes;
 
 use std::path::{Path, PathBuf};
 
-use super::{LoadOptions, LoadedModel, load};
+use super::{LoadOptions, LoadedModel, load, survives};
 
 /// Path of the fixture.
 fn fashion() -> PathBuf {
