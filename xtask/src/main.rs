@@ -12,6 +12,7 @@ mod ci;
 mod conformance;
 mod models;
 mod peers;
+mod seeds;
 mod shell;
 mod tidy;
 
@@ -31,6 +32,11 @@ enum Command {
     Models(models::Args),
     /// Measure deployed models against other engines
     Peers(peers::Args),
+    /// Serve the engine rten to `peers`
+    #[command(hide = true)]
+    Rten(peers::rten::Args),
+    /// Write models for the fuzz targets to start from
+    Seeds,
     /// Run the ONNX project's own test cases on the native backend
     Conformance(conformance::Args),
     /// Run everything that CI runs
@@ -46,6 +52,8 @@ fn main() -> Result<ExitCode> {
         Command::Tidy(args) => tidy::run(&args),
         Command::Models(args) => models::run(&args),
         Command::Peers(args) => peers::run(&args),
+        Command::Seeds => seeds::run(),
+        Command::Rten(args) => peers::rten::run(&args),
         Command::Conformance(args) => conformance::run(&args),
         Command::Ci(args) => ci::run(&args),
     }

@@ -24,6 +24,42 @@ pub(crate) struct Args {
     list: bool,
 }
 
+/// Precision of a model file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Precision {
+    /// As it was published.
+    F32,
+    /// With `QuantizeLinear` and `DequantizeLinear` around what is computed in 8 bits.
+    Int8,
+}
+
+/// In what form a model is worked with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Form {
+    /// Precision of the model file.
+    pub(crate) precision: Precision,
+    /// Threads of the target.
+    pub(crate) threads: u32,
+}
+
+impl Precision {
+    /// Returns its name.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::Int8 => "int8",
+        }
+    }
+}
+
+impl Form {
+    /// As published, on one thread.
+    const PUBLISHED: Self = Self {
+        precision: Precision::F32,
+        threads: 1,
+    };
+}
+
 /// A model inside a package.
 pub(crate) struct Model {
     /// Name used here.
@@ -129,25 +165,45 @@ pub(crate) fn select(names: &[String]) -> Result<Vec<&'static Model>> {
 
 /// Makes a model and its workspace present, and returns the workspace's manifest.
 pub(crate) fn prepare(model: &Model) -> Result<PathBuf> {
-    let file = model.file();
+    let file = model.file(Precision::F32);
     if digest(&file)?.as_deref() != Some(model.sha256) {
         download(model, &file)?;
     }
-    let workspace = shell::target("models").join(model.name);
-    write(&workspace.join("Cargo.toml"), &manifest(model))?;
-    write(&workspace.join("metainfer.toml"), &config(model))?;
-    let library = format!(
-        "//! Nothing; the package names the workspace of `{}`.\n",
-        model.name
-    );
+    workspace(model, Form::PUBLISHED)
+}
+
+/// Makes the workspace of a model's form present, and returns its manifest. Forms do not share a
+/// workspace: what one of them needs and is not there yet stops no other.
+pub(crate) fn workspace(model: &Model, form: Form) -> Result<PathBuf> {
+    let name = name(model, form);
+    let workspace = shell::target("models").join(&name);
+    write(&workspace.join("Cargo.toml"), &manifest(&name))?;
+    write(&workspace.join("metainfer.toml"), &config(model, form))?;
+    let library = format!("//! Nothing; the package names the workspace of `{name}`.\n");
     write(&workspace.join("src/lib.rs"), &library)?;
     Ok(workspace.join("Cargo.toml"))
 }
 
+/// Returns the name of a model's form: that of the model, and how it differs from the published.
+pub(crate) fn name(model: &Model, form: Form) -> String {
+    let precision = match form.precision {
+        Precision::F32 => "",
+        Precision::Int8 => "-int8",
+    };
+    match form.threads {
+        1 => format!("{}{precision}", model.name),
+        n => format!("{}{precision}-{n}t", model.name),
+    }
+}
+
 impl Model {
-    /// Returns where the model file is.
-    pub(crate) fn file(&self) -> PathBuf {
-        shell::target("models").join(format!("{}.onnx", self.name))
+    /// Returns where the model file of a precision is.
+    pub(crate) fn file(&self, precision: Precision) -> PathBuf {
+        let form = Form {
+            precision,
+            threads: 1,
+        };
+        shell::target("models").join(format!("{}.onnx", name(self, form)))
     }
 }
 
@@ -217,16 +273,15 @@ fn write(path: &Path, text: &str) -> Result<()> {
     fs::write(path, text).with_context(|| format!("cannot write `{}`", path.display()))
 }
 
-fn manifest(model: &Model) -> String {
+fn manifest(name: &str) -> String {
     format!(
         "# Written by `cargo xtask models`.\n\
-         [package]\nname = \"{}-workspace\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\
-         publish = false\n\n[workspace]\n",
-        model.name
+         [package]\nname = \"{name}-workspace\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\
+         publish = false\n\n[workspace]\n"
     )
 }
 
-fn config(model: &Model) -> String {
+fn config(model: &Model, form: Form) -> String {
     let inputs = model
         .inputs
         .iter()
@@ -240,9 +295,11 @@ fn config(model: &Model) -> String {
     };
     format!(
         "# Written by `cargo xtask models`.\n\
-         [[model]]\nname = \"{name}\"\npath = \"../{name}.onnx\"\n{inputs}\n\
-         [[target]]\nname = \"cpu\"\nbackend = \"native\"\nprofile = \"host\"\nthreads = 1\n",
-        name = model.name
+         [[model]]\nname = \"{}\"\npath = \"../{}.onnx\"\n{inputs}\n\
+         [[target]]\nname = \"cpu\"\nbackend = \"native\"\nprofile = \"host\"\nthreads = {}\n",
+        model.name,
+        name(model, Form { threads: 1, ..form }),
+        form.threads
     )
 }
 
@@ -261,13 +318,34 @@ mod tests {
 
     #[test]
     fn config_fixes_the_inputs_that_are_open() {
-        let text = config(select(&["silero".to_owned()]).unwrap()[0]);
+        let config = |name: &str| {
+            let models = select(&[name.to_owned()]).unwrap();
+            config(models[0], Form::PUBLISHED)
+        };
+        let text = config("silero");
         assert!(
             text.contains("inputs = { input = [1, 576], state = [2, 1, 128] }\n"),
             "{text}"
         );
-        let text = config(select(&["layout".to_owned()]).unwrap()[0]);
+        let text = config("layout");
         assert!(!text.contains("inputs"), "{text}");
+    }
+
+    #[test]
+    fn forms_have_workspaces_of_their_own_and_share_files() {
+        let model = &MODELS[0];
+        let form = Form {
+            precision: Precision::Int8,
+            threads: 2,
+        };
+        assert_eq!(name(model, form), "orientation-int8-2t");
+        let text = config(model, form);
+        assert!(
+            text.contains("path = \"../orientation-int8.onnx\"\n"),
+            "{text}"
+        );
+        assert!(text.contains("threads = 2\n"), "{text}");
+        assert!(text.contains("name = \"orientation\"\n"), "{text}");
     }
 
     #[test]
