@@ -25,6 +25,9 @@ const WORTHWHILE: f64 = 0.003;
 /// of many small tasks add up to more than they hold.
 const MAX_FRUITLESS: u32 = 40;
 
+/// Evaluations that are kept for other ways to run the best composition as a whole.
+const MOST_REFINEMENTS: u32 = 6;
+
 /// Everything that one search uses.
 pub(super) struct Search<'a> {
     /// What is tuned.
@@ -164,7 +167,11 @@ impl Search<'_> {
     fn reserve(&self) -> u32 {
         let max_evaluations = self.request.search.max_evaluations;
         let n_others = self.job.backend.options().len().saturating_sub(1) as u32;
-        let n_others = if max_evaluations < 20 { 0 } else { n_others };
+        let n_others = match max_evaluations {
+            0..20 => 0,
+            20..40 => n_others,
+            _ => n_others + MOST_REFINEMENTS,
+        };
         max_evaluations.div_ceil(20).clamp(1, 8) + n_others
     }
 

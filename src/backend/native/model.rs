@@ -22,9 +22,9 @@ use crate::space::{Candidate, Mapping, SearchSpace};
 pub(super) const SEGMENTS: &str = "segments";
 
 /// Bytes that a segment may keep at hand, and rows that its last step gives at a time, which are
-/// worth a try: parts of typical second-level caches.
-const SEGMENT_BYTES: [usize; 3] = [512 << 10, 1 << 20, 2 << 20];
-const SEGMENT_ROWS: usize = 4;
+/// worth a try: from parts of typical second-level caches to more than they hold.
+const SEGMENTATIONS: [(usize, usize); 4] =
+    [(512 << 10, 2), (1 << 20, 2), (2 << 20, 1), (4 << 20, 1)];
 
 /// A lowered model.
 pub(super) struct Model {
@@ -135,9 +135,9 @@ impl Model {
                 let (graph, operations) = (&self.graph, &self.operations);
                 let choice = Choice(candidates);
                 let isa = self.isa;
-                let proposed = SEGMENT_BYTES
+                let proposed = SEGMENTATIONS
                     .iter()
-                    .map(|&bytes| propose(graph, isa, operations, &choice, bytes, SEGMENT_ROWS));
+                    .map(|&(bytes, rows)| propose(graph, isa, operations, &choice, bytes, rows));
                 // What cannot be assembled is found out when it is built.
                 proposed.filter_map(Result::ok).collect()
             }
