@@ -252,6 +252,7 @@ impl<'a> Job<'a> {
 pub fn open_native(request: &Request, target: &Target) -> Result<Arc<dyn Backend>, BackendError> {
     let native = Native::open(&NativeOptions {
         isa: target.profile.isa,
+        threads: target.threads as usize,
         rustc: request.rustc.clone(),
         dir: request.scratch.join("native"),
         opt_level: OPT_LEVEL,

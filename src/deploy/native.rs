@@ -20,7 +20,7 @@ impl Program {
             isa: program.isa,
             features: program.features.iter().cloned().collect(),
             opt_level: opt_level.to_owned(),
-            threads: 1,
+            threads: program.threads,
             arena_bytes: program.arena_bytes,
             fills: program.fills.clone(),
             weights: program.weights.clone(),
@@ -30,12 +30,22 @@ impl Program {
     }
 }
 
-/// Renders a module for each kernel, and a function that calls them in order.
+/// Renders a module for each kernel, and a function that calls them in order, or as much of it as
+/// each of several threads does.
 fn source(program: &program::Program) -> String {
-    let mut text = String::from(
-        "use core::ffi::c_void;\n\n\
+    let is_shared = program.threads > 1;
+    let (import, parameters) = if is_shared {
+        (
+            "use std::thread::yield_now as let_others_go;\n",
+            ", thread: usize, barrier: &crate::barrier::Barrier",
+        )
+    } else {
+        ("", "")
+    };
+    let mut text = format!(
+        "use core::ffi::c_void;\n{import}\n\
          pub(crate) unsafe fn run(inputs: *const *const c_void, outputs: *const *mut c_void, \
-         a: *mut u8, w: *const u8) {\n    \
+         a: *mut u8, w: *const u8{parameters}) {{\n    \
          let inputs = inputs.cast::<*const u8>();\n    \
          let outputs = outputs.cast::<*mut u8>();\n",
     );
@@ -43,7 +53,12 @@ fn source(program: &program::Program) -> String {
         let symbol = &step.symbol;
         let _ = writeln!(text, "    // {}", step.name.escape_debug());
         let function = format!("{symbol}::{symbol}");
-        let _ = writeln!(text, "    {};", step.call(&function));
+        let call = if is_shared {
+            step.turn(&function, program.threads)
+        } else {
+            format!("{};", step.call(&function))
+        };
+        let _ = writeln!(text, "    {call}");
     }
     text.push_str("}\n");
     for (symbol, kernel) in &program.kernels {

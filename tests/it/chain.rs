@@ -27,6 +27,7 @@ fn build(model: &Path, input: &str, shape: &[usize], dir: &Path) -> Artifact {
 
     let native = Native::open(&NativeOptions {
         isa: probe::host().isa,
+        threads: 1,
         rustc: "rustc".into(),
         dir: dir.to_owned(),
         opt_level: 3,

@@ -29,6 +29,8 @@ const OPT_LEVELS: std::ops::RangeInclusive<u8> = 1..=3;
 pub struct NativeOptions {
     /// Instruction set that code is made for.
     pub isa: Isa,
+    /// Threads that run a model together; at least 1.
+    pub threads: usize,
     /// The Rust compiler.
     pub rustc: PathBuf,
     /// Directory for sources, objects and libraries.
@@ -53,6 +55,8 @@ pub struct Native {
 #[derive(Debug)]
 pub(super) struct Engine {
     pub(super) isa: Isa,
+    /// Threads that run a model together.
+    pub(super) threads: usize,
     pub(super) renderer: Renderer,
     pub(super) spaces: Spaces,
     pub(super) toolchain: String,
@@ -69,7 +73,8 @@ impl Native {
     /// cannot be made.
     pub fn open(options: &NativeOptions) -> Result<Self, BackendError> {
         let renderer = renderer(&options.templates)?;
-        let spaces = Spaces::new(&options.templates).map_err(|e| templates(Box::new(e)))?;
+        let spaces =
+            Spaces::new(&options.templates, options.threads).map_err(|e| templates(Box::new(e)))?;
         let toolchain = Toolchain::discover(&options.rustc)
             .map_err(|source| toolchain_error(&options.rustc, source))?;
         let generator = generator_version(&renderer);
@@ -82,6 +87,7 @@ impl Native {
         }
         let engine = Arc::new(Engine {
             isa: options.isa,
+            threads: options.threads.max(1),
             renderer,
             spaces,
             toolchain: toolchain.version,

@@ -8,9 +8,9 @@ use super::kernels::{KernelCtx, KernelError, Share};
 use super::layout::Layout;
 use super::lower::{NotCovered, lower, lower_plain};
 use super::program::{
-    AssembleError, Choice, ParseSegmentsError, Program, Segments, assemble_segmented, propose,
+    AssembleError, Choice, ParseSegmentsError, Program, Segments, assemble_for, propose,
 };
-use super::space::default_mapping;
+use super::space::{default_mapping, default_share};
 use super::spec::{Kind, Operation};
 use crate::backend::{Artifact, BackendError, Failure, Prepared};
 use crate::device::Isa;
@@ -30,6 +30,7 @@ const SEGMENTATIONS: [(usize, usize); 4] =
 pub(super) struct Model {
     engine: Arc<Engine>,
     isa: Isa,
+    threads: usize,
     graph: Graph,
     operations: Vec<Operation>,
     /// By subgraph.
@@ -57,18 +58,20 @@ impl Model {
         Ok(Self {
             engine: Arc::clone(engine),
             isa: engine.isa,
+            threads: engine.threads,
             graph: graph.clone(),
             operations,
             spaces,
         })
     }
 
-    /// Returns every node as plain loops, for any processor.
+    /// Returns every node as plain loops, for any processor and one thread.
     pub(super) fn plain(engine: &Arc<Engine>, graph: &Graph) -> Result<Self, BackendError> {
         let operations = lower_plain(graph).map_err(|missing| not_covered(&missing))?;
         Ok(Self {
             engine: Arc::clone(engine),
             isa: Isa::Portable,
+            threads: 1,
             graph: graph.clone(),
             operations,
             spaces: Vec::new(),
@@ -97,8 +100,9 @@ impl Model {
             share: Share::Whole,
         };
         let (graph, operations) = (&self.graph, &self.operations);
-        let choice = Choice(candidates);
-        assemble_segmented(ctx, graph, operations, &choice, &segments).map_err(|error| {
+        let (threads, choice) = (self.threads, Choice(candidates));
+        let program = assemble_for(threads, ctx, graph, operations, &choice, &segments);
+        program.map_err(|error| {
             let subgraph = match &error {
                 AssembleError::Kernel { subgraph, .. } | AssembleError::Layout { subgraph, .. } => {
                     Some(*subgraph)
@@ -153,7 +157,13 @@ impl Prepared for Model {
     fn default_candidate(&self, subgraph: usize) -> Candidate {
         let mapping = self
             .main_operation(subgraph)
-            .map(|operation| default_mapping(self.isa, operation))
+            .map(|operation| {
+                let mapping = default_mapping(self.isa, operation);
+                match default_share(self.threads, operation) {
+                    Some(axis) => mapping.with("share", axis),
+                    None => mapping,
+                }
+            })
             .unwrap_or_default();
         Candidate {
             mapping,
@@ -195,6 +205,10 @@ impl Prepared for Model {
 
     fn refinements(&self, candidates: &[Candidate], options: &Mapping) -> Vec<Mapping> {
         let mut found: Vec<Mapping> = Vec::new();
+        // What runs some rows at a time is done by one of several threads.
+        if self.threads > 1 {
+            return found;
+        }
         for segments in self.segments(candidates, options) {
             let refined = options
                 .clone()

@@ -36,6 +36,7 @@ pub const SPACES: [(&str, &str); 5] = [
 /// Parsed templates of the native backend's spaces.
 #[derive(Debug)]
 pub struct Spaces {
+    threads: usize,
     conv: SpaceTemplate,
     depthwise: SpaceTemplate,
     dense: SpaceTemplate,
@@ -44,15 +45,17 @@ pub struct Spaces {
 }
 
 impl Spaces {
-    /// Parses the shipped templates, each replaced by the one of the same name in `overrides`.
+    /// Parses the shipped templates, each replaced by the one of the same name in `overrides`, for
+    /// models that run on so many threads.
     ///
     /// # Errors
     /// [`SpaceError`] names the template and the place.
-    pub fn new(overrides: &BTreeMap<String, String>) -> Result<Self, SpaceError> {
+    pub fn new(overrides: &BTreeMap<String, String>, threads: usize) -> Result<Self, SpaceError> {
         let parse = |(name, shipped): (&str, &str)| {
             SpaceTemplate::parse(name, overrides.get(name).map_or(shipped, String::as_str))
         };
         Ok(Self {
+            threads,
             conv: parse(SPACES[0])?,
             depthwise: parse(SPACES[1])?,
             dense: parse(SPACES[2])?,
@@ -74,6 +77,7 @@ impl Spaces {
         fact("lanes_max", widest.lanes);
         fact("registers", widest.registers);
         fact("weight_registers", widest.integers.registers());
+        fact("threads", self.threads);
         let template = match &operation.kind {
             Kind::Conv(_) | Kind::Deconv(_) => {
                 let Some(conv) = main_conv(operation) else {
@@ -216,6 +220,26 @@ fn prefers_width(isa: Isa, conv: &Conv) -> bool {
     let lanes = isa::widest(isa).lanes;
     let is_small = conv.output[0] / conv.groups * per_vector <= lanes;
     is_small && conv.kernel != [1, 1] && conv.output[2] >= lanes.min(8)
+}
+
+/// Returns what each of several threads computes of an operation untuned: rows if there are enough
+/// and they do not depend on each other; `None` if there is no choice.
+pub fn default_share(threads: usize, operation: &Operation) -> Option<&'static str> {
+    let conv = match &operation.kind {
+        Kind::Depthwise(conv) => conv,
+        _ => main_conv(operation)?,
+    };
+    if threads <= 1 {
+        return None;
+    }
+    // Means are summed up over rows, and factors of the input go into a copy of all weights.
+    let is_joined = conv.pooled.is_some() || conv.scale.is_some();
+    let has_rows = conv.output[1] >= 2 * threads;
+    Some(if has_rows && !is_joined {
+        "rows"
+    } else {
+        "channels"
+    })
 }
 
 fn default_width(isa: Isa, conv: &Conv) -> Mapping {

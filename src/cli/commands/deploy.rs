@@ -79,6 +79,7 @@ pub(crate) fn run(args: &Args, ctx: &Ctx) -> Result<Outcome, Error> {
     };
     let native = Native::open(&NativeOptions {
         isa: choice.isa,
+        threads: choice.threads as usize,
         rustc: ctx.environment.rustc.clone(),
         dir: project.workspace.target_dir.join("metainfer/native"),
         opt_level: choice.opt_level,
@@ -122,6 +123,7 @@ pub(crate) fn run(args: &Args, ctx: &Ctx) -> Result<Outcome, Error> {
 /// What decides the code of a deployment.
 struct Choice {
     isa: Isa,
+    threads: u32,
     opt_level: u8,
     options: Mapping,
     /// By subgraph; `None` for the defaults.
@@ -132,6 +134,7 @@ impl Choice {
     fn untuned(target: &Target) -> Self {
         Self {
             isa: target.profile.isa,
+            threads: target.threads,
             opt_level: OPT_LEVEL,
             options: Mapping::default(),
             candidates: None,
@@ -164,6 +167,7 @@ impl Choice {
         let opt_level = locked.options.int("opt-level");
         Ok(Self {
             isa: locked.isa,
+            threads: locked.threads,
             opt_level: opt_level
                 .and_then(|level| u8::try_from(level).ok())
                 .unwrap_or(OPT_LEVEL),

@@ -164,6 +164,7 @@ pub(crate) fn open(
 ) -> Result<Arc<dyn Backend>, BackendError> {
     let native = Native::open(&NativeOptions {
         isa: target.profile.isa,
+        threads: target.threads as usize,
         rustc: request.rustc.clone(),
         dir: request.scratch.join("native"),
         opt_level: 3,

@@ -30,6 +30,7 @@ pub(crate) fn locked(sandbox: &Sandbox) -> Deployment {
     let dir = tempfile::tempdir().unwrap();
     let native = Native::open(&NativeOptions {
         isa: host.isa,
+        threads: 1,
         rustc: "rustc".into(),
         dir: dir.path().to_owned(),
         opt_level: 3,

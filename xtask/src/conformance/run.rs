@@ -95,6 +95,7 @@ fn try_all<'a>(
 ) -> Result<Vec<(&'a Case, Verdict)>> {
     let native = Native::open(&NativeOptions {
         isa: probe::host().isa,
+        threads: 1,
         rustc: "rustc".into(),
         dir: shell::target("conformance/native"),
         opt_level: OPT_LEVEL,

@@ -341,6 +341,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let native = Native::open(&NativeOptions {
             isa: Isa::Portable,
+            threads: 1,
             rustc: "rustc".into(),
             dir: dir.path().join("native"),
             opt_level: 1,

@@ -143,7 +143,7 @@ impl Builder {
             library,
             weights,
             arena_bytes: program.arena_bytes,
-            threads: 1,
+            threads: program.threads,
             fills: program.fills.clone(),
             inputs: program.inputs.clone(),
             outputs: program.outputs.clone(),

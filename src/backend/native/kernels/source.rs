@@ -87,6 +87,15 @@ pub enum KernelError {
 }
 
 impl Slot {
+    /// Returns the bytes that are free to use during the call, if it points to such.
+    pub fn scratch_bytes(self) -> Option<usize> {
+        match self {
+            Self::Scratch(len) => Some(len * size_of::<f32>()),
+            Self::Room(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
     /// Returns whether the kernel writes through the parameter.
     pub fn is_written(self) -> bool {
         matches!(

@@ -8,6 +8,7 @@ use super::emit::Emitter;
 use super::memory::Memory;
 use super::schedule::{Bound, Planned, schedule};
 use super::segment::{Segments, resolve};
+use super::threads::{Access, barriers, is_conversion_worthwhile, is_worthwhile};
 use super::types::Program;
 use crate::backend::IoSpec;
 use crate::backend::native::isa;
@@ -92,36 +93,62 @@ pub fn assemble_segmented(
     choice: &Choice<'_>,
     segments: &Segments,
 ) -> Result<Program, AssembleError> {
+    assemble_for(1, ctx, graph, operations, choice, segments)
+}
+
+/// Assembles a program for some threads. If there are several, they divide the work of kernels among
+/// them, except for what runs some rows at a time: that is left to one.
+///
+/// # Errors
+/// As [`assemble_segmented`].
+pub fn assemble_for(
+    threads: usize,
+    ctx: KernelCtx<'_>,
+    graph: &Graph,
+    operations: &[Operation],
+    choice: &Choice<'_>,
+    segments: &Segments,
+) -> Result<Program, AssembleError> {
     let mut schedule = schedule(graph, ctx.isa, operations, choice)?;
     let banded = resolve(segments, &mut schedule, operations, choice)?;
     let buffers = &schedule.buffers;
     let mut rendered = Vec::new();
+    let mut is_divided = false;
     for (step, planned) in schedule.steps.iter().enumerate() {
-        let share = if banded.iter().any(|banded| banded.steps.contains(&step)) {
-            Share::Rows
-        } else {
-            ctx.share
-        };
+        let is_banded = banded.iter().any(|banded| banded.steps.contains(&step));
+        let share = if is_banded { Share::Rows } else { ctx.share };
         let ctx = KernelCtx { share, ..ctx };
+        let is_shared = threads > 1 && !is_banded;
         rendered.push(match planned {
             Planned::Operation { idx, bound } => {
                 let operation = &operations[*idx];
                 let mapping = choice.mapping(operation.subgraph);
-                render(ctx, graph, operation, mapping, bound, buffers).map_err(|source| {
-                    AssembleError::Kernel {
-                        subgraph: operation.subgraph,
-                        source,
-                    }
+                let axes = axes(mapping.word("share"));
+                let axes = (is_shared && is_worthwhile(graph, operation)).then_some(axes);
+                let kernel = divided(ctx, axes, threads, |ctx| {
+                    render(ctx, graph, operation, mapping, bound, buffers)
+                });
+                kernel.map_err(|source| AssembleError::Kernel {
+                    subgraph: operation.subgraph,
+                    source,
                 })?
             }
-            Planned::Convert { from, to } => kernels::reorder(
-                ctx,
-                &buffers.geometry(*from),
-                &buffers.geometry(*to),
-                buffers.all[to.0].dtype.bytes(),
-            )
-            .map_err(AssembleError::Convert)?,
+            Planned::Convert { from, to } => {
+                let value = buffers.all[to.0].value;
+                let is_worthwhile = is_shared && is_conversion_worthwhile(graph, value);
+                let kernel = divided(ctx, is_worthwhile.then_some(axes(None)), threads, |ctx| {
+                    kernels::reorder(
+                        ctx,
+                        &buffers.geometry(*from),
+                        &buffers.geometry(*to),
+                        buffers.all[to.0].dtype.bytes(),
+                    )
+                });
+                kernel.map_err(AssembleError::Convert)?
+            }
         });
+        let shares = rendered.last().and_then(|kernel: &Kernel| kernel.shares);
+        is_divided |= is_shared && shares.is_some();
     }
     let memory = Memory::plan(buffers, &rendered);
     let mut program = Program {
@@ -129,6 +156,7 @@ pub fn assemble_segmented(
         features: features(ctx),
         kernels: BTreeMap::new(),
         steps: Vec::new(),
+        threads: if is_divided { threads } else { 1 },
         arena_bytes: memory.len,
         fills: memory.fills.iter().copied().collect(),
         weights: Vec::new(),
@@ -155,16 +183,57 @@ pub fn assemble_segmented(
         weights: &weights,
     };
     let mut step = 0;
+    let mut accesses = Vec::new();
     while step < rendered.len() {
         if let Some(banded) = banded.iter().find(|banded| banded.steps.start == step) {
             emitter.banded(banded, &mut program)?;
+            // Its windows move, so that it has the arena to itself.
+            accesses.resize(program.steps.len(), Access::of_everything());
             step = banded.steps.end;
         } else {
             emitter.whole(step, &mut program);
+            accesses.push(emitter.access(step));
             step += 1;
         }
     }
+    if program.threads > 1 {
+        for (step, has_barrier) in program.steps.iter_mut().zip(barriers(&accesses)) {
+            step.has_barrier = has_barrier;
+        }
+    }
     Ok(program)
+}
+
+/// Returns the axes along which work is to be divided, the best first.
+fn axes(word: Option<&str>) -> [Share; 2] {
+    match word {
+        Some("channels") => [Share::Channels, Share::Rows],
+        _ => [Share::Rows, Share::Channels],
+    }
+}
+
+/// Renders a kernel whose work can be divided among threads at once: along the first axis that has
+/// something for all of them, or else for most. If there is none, or none is asked for, it is the
+/// kernel of one thread.
+fn divided(
+    ctx: KernelCtx<'_>,
+    axes: Option<[Share; 2]>,
+    threads: usize,
+    render: impl Fn(KernelCtx<'_>) -> Result<Kernel, KernelError>,
+) -> Result<Kernel, KernelError> {
+    let mut best: Option<(usize, Kernel)> = None;
+    for share in axes.into_iter().flatten() {
+        let kernel = render(KernelCtx { share, ..ctx })?;
+        let units = kernel.shares.filter(|shares| shares.concurrent);
+        let units = units.map_or(0, |shares| shares.units.min(threads));
+        if units > best.as_ref().map_or(1, |(most, _)| *most) {
+            best = Some((units, kernel));
+        }
+    }
+    match best {
+        Some((_, kernel)) => Ok(kernel),
+        None => render(ctx),
+    }
 }
 
 /// Appends constants that are values of the graph; returns where each begins, in bytes.

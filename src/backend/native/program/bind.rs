@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::buffers::{BufferId, Buffers, Holder};
 use super::memory::Memory;
-use super::schedule::Bound;
+use super::schedule::{Bound, Planned};
+use super::threads::{Access, Region};
 use super::types::{Arg, Step};
 use crate::backend::native::kernels::{Kernel, Slot};
 use crate::backend::native::spec::Operation;
@@ -24,6 +25,50 @@ pub(super) struct Binder<'a> {
 }
 
 impl Binder<'_> {
+    /// Returns what a step reads and writes of the memory that steps write.
+    pub(super) fn access(&self, planned: &Planned, kernel: &Kernel) -> Access {
+        let mut access = Access {
+            is_divided: kernel.shares.is_some(),
+            ..Access::default()
+        };
+        let (reads, writes) = (&mut access.reads, &mut access.writes);
+        match planned {
+            Planned::Convert { from, to } => {
+                reads.extend(self.region(Some(*from)));
+                writes.extend(self.region(Some(*to)));
+            }
+            Planned::Operation { bound, .. } => {
+                let inputs = [bound.x, bound.residual, bound.scale];
+                let inputs = inputs.into_iter().chain(bound.operands.iter().copied());
+                reads.extend(inputs.filter_map(|id| self.region(id)));
+                let made = bound.results.iter().copied().map(Some);
+                let made = [bound.y, bound.pooled].into_iter().chain(made);
+                writes.extend(made.filter_map(|id| self.region(id)));
+                // A factor of the input may be multiplied into it in place.
+                writes.extend(bound.scale.and_then(|_| self.region(bound.x)));
+            }
+        }
+        for bytes in kernel.slots.iter().filter_map(|slot| slot.scratch_bytes()) {
+            let first = self.memory.scratch[&self.step];
+            writes.push(Region::Arena(first..first + bytes));
+        }
+        access
+    }
+
+    /// Returns the memory of a buffer, if steps may write it.
+    fn region(&self, id: Option<BufferId>) -> Option<Region> {
+        let id = id?;
+        match self.buffers.all[id.0].holder {
+            Holder::Input(_) | Holder::Constant(_) => None,
+            Holder::Output(idx) => Some(Region::Output(idx)),
+            Holder::Arena | Holder::Same(_) => {
+                let bytes = self.buffers.geometry(id).len * self.buffers.all[id.0].dtype.bytes();
+                let first = self.memory.values[id.0];
+                Some(Region::Arena(first..first + bytes))
+            }
+        }
+    }
+
     fn pointer(&self, id: Option<BufferId>) -> Arg {
         let Some(id) = id else { return Arg::Arena(0) };
         match self.buffers.all[id.0].holder {
@@ -79,6 +124,7 @@ impl Binder<'_> {
             subgraph: Some(operation.subgraph),
             conversion: None,
             shares: kernel.shares,
+            has_barrier: false,
             traces: traces.collect(),
         }
     }
@@ -98,6 +144,7 @@ impl Binder<'_> {
             subgraph: None,
             conversion: Some(what),
             shares: kernel.shares,
+            has_barrier: false,
             traces: target
                 .window
                 .is_none()

@@ -8,6 +8,7 @@ use super::buffers::BufferId;
 use super::memory::Memory;
 use super::schedule::{Planned, Schedule};
 use super::segment::{Action, Banded};
+use super::threads::Access;
 use super::types::{Arg, KernelSource, Program, Step};
 use crate::backend::native::kernels::{self, Kernel, KernelCtx, Share, Slot};
 use crate::backend::native::spec::Operation;
@@ -97,6 +98,7 @@ impl Emitter<'_> {
                 subgraph: self.subgraph(banded.steps.start + stage),
                 conversion: None,
                 shares: None,
+                has_barrier: false,
                 traces: Vec::new(),
             };
             add(program, &kernel, call);
@@ -133,8 +135,26 @@ impl Emitter<'_> {
         }
     }
 
+    /// Returns what the call that does all of a step reads and writes.
+    pub(super) fn access(&self, step: usize) -> Access {
+        let bases = BTreeMap::new();
+        let binder = self.binder(step, &bases);
+        binder.access(&self.schedule.steps[step], &self.rendered[step])
+    }
+
     fn bind(&self, step: usize, bases: &BTreeMap<BufferId, isize>) -> Step {
-        let binder = Binder {
+        let binder = self.binder(step, bases);
+        let kernel = &self.rendered[step];
+        match &self.schedule.steps[step] {
+            Planned::Operation { idx, bound } => {
+                binder.operation(&self.operations[*idx], bound, kernel)
+            }
+            Planned::Convert { from, to } => binder.conversion(*from, *to, kernel),
+        }
+    }
+
+    fn binder<'b>(&'b self, step: usize, bases: &'b BTreeMap<BufferId, isize>) -> Binder<'b> {
+        Binder {
             graph: self.graph,
             buffers: &self.schedule.buffers,
             memory: self.memory,
@@ -142,13 +162,6 @@ impl Emitter<'_> {
             step,
             weights: self.weights[step],
             bases,
-        };
-        let kernel = &self.rendered[step];
-        match &self.schedule.steps[step] {
-            Planned::Operation { idx, bound } => {
-                binder.operation(&self.operations[*idx], bound, kernel)
-            }
-            Planned::Convert { from, to } => binder.conversion(*from, *to, kernel),
         }
     }
 }

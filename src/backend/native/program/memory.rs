@@ -49,14 +49,11 @@ impl Memory {
         let mut scratch_of = BTreeMap::new();
         for (step, kernel) in kernels.iter().enumerate() {
             for slot in &kernel.slots {
-                let bytes = match *slot {
-                    Slot::Scratch(len) => len * size_of::<f32>(),
-                    Slot::Room(bytes) => bytes,
-                    Slot::Zeros(len) => {
-                        zeros_len = zeros_len.max(len * size_of::<f32>());
-                        continue;
-                    }
-                    _ => continue,
+                if let Slot::Zeros(len) = *slot {
+                    zeros_len = zeros_len.max(len * size_of::<f32>());
+                }
+                let Some(bytes) = slot.scratch_bytes() else {
+                    continue;
                 };
                 scratch_of.insert(step, wanted.len());
                 wanted.push(Buffer {

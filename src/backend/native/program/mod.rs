@@ -2,7 +2,7 @@
 //!
 //! [`assemble`] decides in which layouts each value exists, inserts the conversions between them,
 //! gives borders to the buffers that need them, renders the kernels, plans the memory and resolves
-//! every argument. It compiles nothing.
+//! every argument. For several threads, it divides steps among them. It compiles nothing.
 
 mod assemble;
 mod bind;
@@ -12,8 +12,9 @@ mod memory;
 mod readers;
 mod schedule;
 mod segment;
+mod threads;
 mod types;
 
-pub use assemble::{AssembleError, Choice, assemble, assemble_segmented};
+pub use assemble::{AssembleError, Choice, assemble, assemble_for, assemble_segmented};
 pub use segment::{ParseSegmentsError, Segment, Segments, propose};
 pub use types::{Arg, KernelSource, Program, Step};

@@ -1,9 +1,10 @@
 //! What assembling gives.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::ops::Range;
 
+use super::threads;
 use crate::backend::native::kernels::Shares;
 use crate::backend::{Fill, IoSpec, TraceSpec};
 use crate::device::Isa;
@@ -20,6 +21,8 @@ pub struct Program {
     pub kernels: BTreeMap<String, KernelSource>,
     /// Calls, in order.
     pub steps: Vec<Step>,
+    /// Threads that run it together; 1 if no step is divided.
+    pub threads: usize,
     /// Size of the arena, bytes.
     pub arena_bytes: usize,
     /// What the arena holds before the first run, where it is not zero.
@@ -62,6 +65,8 @@ pub struct Step {
     pub conversion: Option<String>,
     /// How its work is divided, if the kernel takes a range of it.
     pub shares: Option<Shares>,
+    /// Whether all threads wait for each other behind it.
+    pub has_barrier: bool,
     /// Values that it completes.
     pub traces: Vec<TraceSpec>,
 }
@@ -116,6 +121,28 @@ impl Step {
         }
     }
 
+    /// Returns the statements that one of several threads does of it, by the function of that path:
+    /// where `thread` is its number, `barrier` the barrier of all of them, and `let_others_go` a
+    /// function for those who wait.
+    pub fn turn(&self, function: &str, threads: usize) -> String {
+        let mut turn = match self.shares {
+            Some(shares) => {
+                let parts = threads::parts(shares, threads).into_iter().enumerate();
+                let parts = parts.filter(|(_, units)| !units.is_empty());
+                let arms = parts.map(|(thread, units)| {
+                    let call = self.part(units).call(function);
+                    format!("{thread} => {call}, ")
+                });
+                format!("match thread {{ {}_ => {{}} }}", arms.collect::<String>())
+            }
+            None => format!("if thread == 0 {{ {}; }}", self.call(function)),
+        };
+        if self.has_barrier {
+            let _ = write!(turn, " barrier.wait({threads}, let_others_go);");
+        }
+        turn
+    }
+
     /// Returns the part of the step that does a range of its units.
     #[must_use]
     pub fn part(&self, units: Range<usize>) -> Self {
@@ -144,8 +171,15 @@ impl Program {
             }
         }
         encoder.u64(self.steps.len() as u64);
+        if self.threads > 1 {
+            encoder.u64(self.threads as u64);
+        }
         for step in &self.steps {
             encoder.str(&step.symbol);
+            if self.threads > 1 {
+                encoder.u64(step.shares.map_or(0, |shares| shares.units as u64));
+                encoder.u64(step.has_barrier.into());
+            }
             for arg in &step.args {
                 let (kind, offset) = match *arg {
                     Arg::Arena(offset) => (0, offset.cast_unsigned()),

@@ -16,6 +16,7 @@ fn levels_share_no_objects_and_their_artifacts_have_digests_of_their_own() {
     let dir = tempfile::tempdir().unwrap();
     let native = Native::open(&NativeOptions {
         isa: Isa::Portable,
+        threads: 1,
         rustc: PathBuf::from("rustc"),
         dir: dir.path().to_owned(),
         opt_level: 2,

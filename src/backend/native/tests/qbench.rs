@@ -68,6 +68,7 @@ impl QBench {
                     .collect::<BTreeSet<_>>(),
                 kernels: BTreeMap::new(),
                 steps: Vec::new(),
+                threads: 1,
                 arena_bytes: 64,
                 fills: Vec::new(),
                 resolutions: Vec::new(),
@@ -332,6 +333,7 @@ impl QBench {
             subgraph: None,
             conversion: None,
             shares: kernel.shares,
+            has_barrier: false,
             traces: Vec::new(),
         });
         self.program.kernels.insert(

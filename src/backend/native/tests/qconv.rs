@@ -233,7 +233,7 @@ fn results_far_beyond_the_range_are_its_ends() {
 /// What is proposed untuned is in the space and makes a kernel, whatever the groups.
 #[test]
 fn default_mappings_of_integers_are_valid_and_make_kernels() {
-    let spaces = Spaces::new(&std::collections::BTreeMap::new()).unwrap();
+    let spaces = Spaces::new(&std::collections::BTreeMap::new(), 1).unwrap();
     let grouped = |groups: usize, width: usize| Conv {
         groups,
         ..base([groups * width, 9, 15], groups * width, 3, 1, 1)

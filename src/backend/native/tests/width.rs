@@ -231,7 +231,7 @@ fn vectors_along_the_width_touch_nothing_outside_of_their_buffers() {
 
 #[test]
 fn untuned_convolutions_with_few_outputs_a_group_have_vectors_along_the_width() {
-    let spaces = Spaces::new(&BTreeMap::new()).unwrap();
+    let spaces = Spaces::new(&BTreeMap::new(), 1).unwrap();
     let grouped = |per_group: usize, width: usize| Conv {
         groups: 8,
         ..base([8 * per_group, 12, width], 8 * per_group, 3, 1, 1)
@@ -267,7 +267,7 @@ fn untuned_convolutions_with_few_outputs_a_group_have_vectors_along_the_width() 
 /// Mappings of the space that are about the width make kernels, all of them.
 #[test]
 fn spaces_offer_no_width_that_makes_no_kernel() {
-    let spaces = Spaces::new(&BTreeMap::new()).unwrap();
+    let spaces = Spaces::new(&BTreeMap::new(), 1).unwrap();
     for conv in [
         row(40, 3, 2, 1, 2),
         row(17, 1, 1, 1, 1),
