@@ -30,14 +30,6 @@ pub enum Error {
         #[source]
         source: BackendError,
     },
-    /// A target asks for what no backend does.
-    #[error("target `{target}` cannot be measured: {reason}")]
-    Target {
-        /// Name of the target.
-        target: String,
-        /// Why.
-        reason: String,
-    },
     /// The untuned default does not work, so that nothing can be compared with it.
     #[error("the untuned default of model `{model}` does not run on target `{target}`: {message}")]
     Default {

@@ -124,12 +124,6 @@ impl<'a> Job<'a> {
         source: &'a Source,
         open_backend: &OpenBackend<'_>,
     ) -> Result<Self, Error> {
-        if target.threads != 1 {
-            return Err(Error::Target {
-                target: target.name.clone(),
-                reason: format!("`threads = {}`, kernels run on one thread", target.threads),
-            });
-        }
         let failed = |source| Error::Backend {
             model: model.name.clone(),
             target: target.name.clone(),

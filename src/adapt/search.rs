@@ -130,7 +130,7 @@ impl Search<'_> {
             };
             let built = self.finish_batch(batch).await?;
             let room = room.saturating_sub(built.len());
-            if self.request.builds_ahead && room > 0 && !self.request.cancellation.is_cancelled() {
+            if self.builds_ahead() && room > 0 && !self.request.cancellation.is_cancelled() {
                 pipeline.ahead = Some(self.start_batch(pipeline, &incumbent, room, true));
             }
             let n_spent = self.session.budget.n_spent();
@@ -160,6 +160,12 @@ impl Search<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Returns whether the next batch is built while one is measured, for which several threads leave
+    /// no processors.
+    fn builds_ahead(&self) -> bool {
+        self.request.builds_ahead && self.job.target.threads == 1
     }
 
     /// Returns the evaluations that are kept for the finals: compositions, and other options, which

@@ -172,7 +172,6 @@ impl From<adapt::Error> for Error {
         let help = match &error {
             adapt::Error::Model { source, .. } => source.help(),
             adapt::Error::Backend { source, .. } => backend_help(source),
-            adapt::Error::Target { .. } => Some("set `threads = 1` in its `[[target]]`".to_owned()),
             adapt::Error::Stale { .. } => Some(
                 "run `cargo metainfer adapt` without `--locked`, and commit the lock".to_owned(),
             ),

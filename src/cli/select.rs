@@ -7,7 +7,7 @@ use super::args::Selection;
 use super::files::{read_text, shown};
 use super::project::Project;
 use crate::config::{Model, TargetSettings};
-use crate::device::{self, DeviceProfile, Target};
+use crate::device::{self, DeviceProfile, Obstacle, Target};
 
 /// Returns the models that `--model` leaves; an error if there is none.
 pub(crate) fn models<'a>(
@@ -54,17 +54,24 @@ pub(crate) fn resolve_target(
         profile: profile_name,
         dir,
         threads,
+        threads_place,
     } = settings;
     let profile = find_profile(profile_name, dir, host)
         .map_err(|error| error.context(format!("target `{name}` has no device profile")))?;
     let (profile, obstacle) = device::adopt(profile, host);
+    let place = threads_place.as_ref().map(ToString::to_string);
+    let too_many = (*threads > host.threads).then(|| Obstacle::Threads {
+        needed: *threads,
+        available: host.threads,
+        place: place.unwrap_or_default(),
+    });
     Ok(Target {
         name: name.clone(),
         backend: backend.clone(),
         profile_name: profile_name.clone(),
         profile,
         threads: *threads,
-        obstacle,
+        obstacle: obstacle.or(too_many),
     })
 }
 
@@ -74,6 +81,15 @@ pub(crate) fn expect_usable(targets: &[Target]) -> Result<(), Error> {
         .iter()
         .find_map(|target| Some((target, target.obstacle.as_ref()?)))
     {
+        Some((target, obstacle @ Obstacle::Threads { available, .. })) => {
+            Err(Error::failed(format!(
+                "target `{}` cannot be measured here: {obstacle}",
+                target.name
+            ))
+            .help(format!(
+                "set `threads` to {available} or less in its `[[target]]`"
+            )))
+        }
         Some((target, obstacle)) => Err(Error::failed(format!(
             "target `{}` cannot be measured here: profile `{}` {obstacle}",
             target.name, target.profile_name

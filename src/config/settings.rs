@@ -76,6 +76,8 @@ pub struct TargetSettings {
     pub dir: PathBuf,
     /// Threads that a model may use.
     pub threads: u32,
+    /// Where their number is written, if it is.
+    pub threads_place: Option<Place>,
 }
 
 /// How much to search.

@@ -19,7 +19,11 @@ pub(super) fn resolve(layers: &[Layer]) -> Result<Vec<TargetSettings>, SettingsE
             }
             let refined = refine(earlier.as_ref().map(|(target, ..)| target), value, layer);
             if let Some((target, _, earlier_idx)) = &earlier {
-                disagree(&layers[*earlier_idx], layer, "target", *target == refined)?;
+                let elsewhere = TargetSettings {
+                    threads_place: target.threads_place.clone(),
+                    ..refined.clone()
+                };
+                disagree(&layers[*earlier_idx], layer, "target", *target == elsewhere)?;
             }
             let entry = (refined, place.clone(), layer_idx);
             targets.insert(value.name.clone(), entry);
@@ -43,7 +47,9 @@ fn refine(base: Option<&TargetSettings>, entry: &TargetEntry, layer: &Layer) -> 
         profile: "host".to_owned(),
         dir: layer.dir.clone(),
         threads: 1,
+        threads_place: None,
     });
+    let threads = entry.threads.as_ref();
     TargetSettings {
         name: base.name,
         backend: entry.backend.clone().unwrap_or(base.backend),
@@ -52,6 +58,9 @@ fn refine(base: Option<&TargetSettings>, entry: &TargetEntry, layer: &Layer) -> 
             None => base.dir,
         },
         profile: entry.profile.clone().unwrap_or(base.profile),
-        threads: entry.threads.unwrap_or(base.threads),
+        threads: threads.map_or(base.threads, |threads| threads.value),
+        threads_place: threads
+            .map(|threads| threads.place.clone())
+            .or(base.threads_place),
     }
 }

@@ -154,6 +154,24 @@ fn metadata_tables_of_a_manifest_are_read_with_places_in_it() {
 }
 
 #[test]
+fn threads_are_taken_over_with_their_place() {
+    let text = "[[target]]\nname = \"cpu\"\nthreads = 3\n";
+    let target = resolve(&[layer(text)]).unwrap().targets.remove(0);
+    assert_eq!(target.threads, 3);
+    assert_eq!(
+        target.threads_place.unwrap().to_string(),
+        "metainfer.toml:3:11"
+    );
+    let parsed = parse(
+        Path::new("metainfer.toml"),
+        "[[target]]\nname = \"t\"\nthreads = 0\n",
+        &[],
+    );
+    let message = &parsed.diagnostics[0].message;
+    assert_eq!(message, "`target.threads` must be an integer from 1 up");
+}
+
+#[test]
 fn without_a_target_there_is_one_named_cpu() {
     let settings = resolve(&[]).unwrap();
     let [target] = &settings.targets[..] else {

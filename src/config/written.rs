@@ -74,7 +74,7 @@ pub struct TargetEntry {
     /// `host`, the name of a shipped profile, or a path to one.
     pub profile: Option<String>,
     /// Threads that a model may use.
-    pub threads: Option<u32>,
+    pub threads: Option<Spanned<u32>>,
 }
 
 /// The `[search]` table.
@@ -247,17 +247,11 @@ fn read_target(
 ) -> Option<TargetEntry> {
     reader.expect_keys(section, &["name", "backend", "profile", "threads"]);
     let name = read_name(reader, section, span);
-    let threads = reader.integer(section, "threads", 1);
-    if threads.is_some_and(|n_threads: u32| n_threads > 1) {
+    let threads = reader.integer(section, "threads", 1).map(|value| {
         let span = section.table.get("threads").and_then(Item::span);
-        reader.push(
-            Severity::Error,
-            "wrong-value",
-            span.unwrap_or(0..0),
-            "`target.threads` above 1 is not supported by this release".to_owned(),
-            Some("set `threads = 1`: the native backend runs a model on one thread".to_owned()),
-        );
-    }
+        let place = reader.place(&span.unwrap_or(0..0));
+        Spanned { value, place }
+    });
     Some(TargetEntry {
         backend: reader.word(section, "backend", &["native"]),
         profile: reader.string(section, "profile"),

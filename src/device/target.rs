@@ -39,6 +39,15 @@ pub enum Obstacle {
         /// What the machine has.
         available: String,
     },
+    /// The target is to use more threads than the machine has processors.
+    Threads {
+        /// How many it is to use.
+        needed: u32,
+        /// How many processors the machine has.
+        available: u32,
+        /// Where that is written.
+        place: String,
+    },
 }
 
 /// Fits a profile to the machine it is to be measured on.
@@ -91,6 +100,16 @@ impl fmt::Display for Obstacle {
             }
             Self::Processor { needed, available } => {
                 write!(f, "is of `{needed}`, this machine is `{available}`")
+            }
+            Self::Threads {
+                needed,
+                available,
+                place,
+            } => {
+                write!(
+                    f,
+                    "`threads = {needed}` ({place}), this machine has {available}"
+                )
             }
         }
     }

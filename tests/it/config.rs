@@ -144,6 +144,28 @@ fn a_profile_that_this_machine_cannot_run_is_named_with_the_reason() {
 }
 
 #[test]
+fn more_threads_than_processors_are_refused_with_the_place_of_the_key() {
+    let sandbox = Sandbox::new();
+    sandbox.file("m/a.onnx", "").file(
+        "metainfer.toml",
+        "model-dir = \"m\"\n[[target]]\nname = \"cpu\"\nthreads = 4096\n",
+    );
+    let n_processors = std::thread::available_parallelism().unwrap();
+    sandbox.metainfer("adapt").code(101).stderr(&format!(
+        "error: target `cpu` cannot be measured here: `threads = 4096` (metainfer.toml:4:11), \
+         this machine has {n_processors}\n\
+         help: set `threads` to {n_processors} or less in its `[[target]]`\n"
+    ));
+    let run = sandbox.metainfer("targets").code(0);
+    assert!(
+        run.stdout
+            .contains("no: `threads = 4096` (metainfer.toml:4:11)"),
+        "{}",
+        run.stdout
+    );
+}
+
+#[test]
 fn a_broken_profile_is_named_with_file_and_line() {
     let sandbox = Sandbox::new();
     sandbox.file(

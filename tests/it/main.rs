@@ -17,6 +17,7 @@ mod faults_places;
 mod graph;
 mod init;
 mod support;
+mod threads;
 mod transcripts;
 mod usage;
 mod worker;
