@@ -16,6 +16,7 @@ mod model;
 pub mod plan;
 pub mod program;
 mod qspace;
+mod qspec;
 pub mod render;
 pub mod space;
 pub mod spec;
