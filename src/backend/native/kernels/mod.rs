@@ -37,7 +37,7 @@ pub use pool::pool;
 pub use qconv::qconv;
 pub use qdense::qdense;
 pub use qdepthwise::qdepthwise;
-pub use qmatmul::qmatmul;
+pub use qmatmul::{qmatmul, qmatmul_fits};
 pub use reorder::reorder;
 pub use resample::resample;
 pub use share::{Share, Shares};

@@ -19,7 +19,7 @@ pub fn qmatmul(ctx: KernelCtx<'_>, matmul: &MatMul) -> Result<Kernel, KernelErro
         return Err(unsupported("the product is not one of integers"));
     };
     let [m, k, n] = matmul.extents;
-    if !k.is_multiple_of(8) || !n.is_multiple_of(16) {
+    if !qmatmul_fits([k, n]) {
         return Err(unsupported("rows do not divide into vectors"));
     }
     if !is_dense(&matmul.lhs, m, k, &matmul.batch) || !is_dense(&matmul.result, m, n, &matmul.batch)
@@ -84,6 +84,11 @@ pub fn qmatmul(ctx: KernelCtx<'_>, matmul: &MatMul) -> Result<Kernel, KernelErro
         };
     }
     Ok(kernel)
+}
+
+/// Returns whether there is a kernel for an inner extent and a number of columns.
+pub fn qmatmul_fits([k, n]: [usize; 2]) -> bool {
+    k.is_multiple_of(8) && n.is_multiple_of(16)
 }
 
 /// Returns whether all rows of all matrices lie one after the other.

@@ -66,7 +66,7 @@ pub(super) fn deconvolution(ctx: &Lowering<'_>, node: &Node) -> Result<Vec<Opera
         Some(_) => ctx.weights(node, 2)?.to_vec(),
         None => vec![0.0; oc],
     };
-    let fused = ctx.fuse(result, &ctx.subgraph.epilogue)?;
+    let fused = ctx.fuse_bytes(result, &ctx.subgraph.epilogue, false)?;
     if fused.residual.is_some() || fused.pooled.is_some() {
         return refuse("another value in its epilogue");
     }
@@ -118,6 +118,7 @@ pub(super) fn deconvolution(ctx: &Lowering<'_>, node: &Node) -> Result<Vec<Opera
     let y = fused.last.unwrap_or(result);
     let main = ctx.operation(name, Kind::Deconv(deconv), x, y);
     Ok(std::iter::once(main)
+        .chain(ctx.after(&fused.rest)?)
         .chain(ctx.views(&fused.views))
         .collect())
 }

@@ -84,6 +84,7 @@ impl Lowering<'_> {
                 if let Some((to, affine)) = self.quantized(node).filter(|_| rounds) {
                     let goes_on = fused.residual.is_none()
                         && !self.subgraph.outputs.contains(&to)
+                        && !self.reads_numbers(&nodes[idx + 1..])
                         && self.table(&nodes[idx + 1..]).is_none();
                     if let Some((next, dequantizer)) = next
                         && self
@@ -155,6 +156,18 @@ impl Lowering<'_> {
         }
         fused.last = Some(current);
         Ok(fused)
+    }
+
+    /// Returns whether the first operator after conversions reads a constant of several numbers,
+    /// such as one a column: no epilogue does.
+    fn reads_numbers(&self, nodes: &[NodeId]) -> bool {
+        let mut nodes = nodes.iter().map(|&id| self.node(id));
+        let next = nodes.find(|node| !is_conversion(&node.op));
+        let is_many = |&id: &ValueId| {
+            let constant = self.graph.constant(id);
+            constant.is_some_and(|numbers| numbers.shape().len() != 1)
+        };
+        next.is_some_and(|node| node.inputs.iter().flatten().any(is_many))
     }
 
     /// Returns what an operator of one operand does to a vector.

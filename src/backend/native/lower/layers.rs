@@ -1,6 +1,7 @@
 //! Anchors with weights or windows.
 
 use super::subgraph::{Lowering, NotCovered};
+use crate::backend::native::kernels::qmatmul_fits;
 use crate::backend::native::layout::{dims4, is_flat};
 use crate::backend::native::spec::{Affine, Conv, Dense, Kind, Operation, Pool};
 use crate::graph::{DType, Node, ValueId};
@@ -57,7 +58,7 @@ pub(super) fn convolution(ctx: &Lowering<'_>, node: &Node) -> Lowered {
         integers.quantized(ctx, node, weights, (0, oc), 1.0)
     });
     let quantized = quantized.transpose()?.map(|given| fused.rounded(given));
-    let rest = super::quantized::chain(ctx, &fused.rest)?;
+    let rest = ctx.after(&fused.rest)?;
     let is_pixel = is_flat([n, ic, ih, iw]) && kh * kw == 1 && groups == 1;
     if is_pixel && scale.is_none() {
         let dense = Dense {
@@ -146,7 +147,8 @@ fn pads(
 /// Rows up to which every weight is read anew for each row.
 const FEW_ROWS: usize = 4;
 
-/// Lowers `Gemm` and `MatMul` with constant weights and few rows.
+/// Lowers `Gemm` and `MatMul` with constant weights and few rows, or of integers whose rows do not
+/// divide into vectors.
 pub(super) fn fully_connected(ctx: &Lowering<'_>, node: &Node) -> Lowered {
     let input = ctx.activation(node, 0)?;
     let result = ctx.output(node)?;
@@ -162,7 +164,8 @@ pub(super) fn fully_connected(ctx: &Lowering<'_>, node: &Node) -> Lowered {
     let (&[n, k], &[_, m]) = (shape.dims(), output_shape.dims()) else {
         return Err(ctx.not_covered(node, format!("input of shape {shape}")));
     };
-    if n > FEW_ROWS {
+    let is_product = integers.is_none() || qmatmul_fits([k, m]);
+    if n > FEW_ROWS && is_product {
         return Err(ctx.not_covered(node, "more rows than weights pay for"));
     }
     let scale = if gemm { node.float("alpha", 1.0) } else { 1.0 };
@@ -201,7 +204,7 @@ pub(super) fn fully_connected(ctx: &Lowering<'_>, node: &Node) -> Lowered {
     };
     let fused = ctx.fuse_bytes(start, epilogue, quantized.is_some())?;
     let y = fused.last.unwrap_or(start);
-    let rest = super::quantized::chain(ctx, &fused.rest)?;
+    let rest = ctx.after(&fused.rest)?;
     let quantized = quantized.map(|quantized| fused.rounded(quantized));
     let dense = Dense {
         n,
@@ -286,7 +289,7 @@ pub(super) fn pooling(ctx: &Lowering<'_>, node: &Node) -> Lowered {
     if fused.residual.is_some() {
         return Err(ctx.not_covered(node, "another value in its epilogue"));
     }
-    let rest = super::quantized::chain(ctx, &fused.rest)?;
+    let rest = ctx.after(&fused.rest)?;
     let pool = Pool {
         average: !maximum,
         count_pad: node.int("count_include_pad", 0) != 0,

@@ -1,6 +1,7 @@
 //! A subgraph becomes operations, by its anchor.
 
-use super::{deconv, elementwise, epilogue, join, layers, loops, resample};
+use super::epilogue::is_conversion;
+use super::{deconv, elementwise, epilogue, join, layers, loops, quantized, resample};
 use crate::backend::native::spec::{Kind, Operation};
 use crate::graph::{Graph, Node, NodeId, Partition, Subgraph, ValueId};
 
@@ -53,11 +54,12 @@ fn lower_each(
 pub fn lower_plain(graph: &Graph) -> Result<Vec<Operation>, Vec<NotCovered>> {
     let partition = Partition::by_node(graph);
     lower_each(&partition, |subgraph, idx| {
-        node_by_node(&Lowering {
+        let ctx = Lowering {
             graph,
             subgraph,
             idx,
-        })
+        };
+        plain(&ctx, &subgraph.nodes())
     })
 }
 
@@ -92,13 +94,23 @@ pub fn lower_subgraph(
         op if epilogue::is_view(op) => layers::alias(&ctx, anchor),
         _ => elementwise::chain(&ctx),
     };
-    tuned.or_else(|_| node_by_node(&ctx))
+    tuned.or_else(|_| one_by_one(&ctx, &subgraph.nodes()))
 }
 
-/// Lowers every node of a subgraph on its own.
-fn node_by_node(ctx: &Lowering<'_>) -> Result<Vec<Operation>, NotCovered> {
+/// Lowers nodes on their own: conversions between u8 and f32 to maps, all else to plain loops.
+fn one_by_one(ctx: &Lowering<'_>, nodes: &[NodeId]) -> Result<Vec<Operation>, NotCovered> {
+    let converts = |id: &NodeId| is_conversion(&ctx.node(*id).op);
+    let runs = nodes.chunk_by(|a, b| !converts(a) && !converts(b));
+    let lowered = runs.map(|run| match run {
+        [id] if converts(id) => quantized::chain(ctx, run).or_else(|_| plain(ctx, run)),
+        _ => plain(ctx, run),
+    });
+    Ok(lowered.collect::<Result<Vec<_>, _>>()?.concat())
+}
+
+/// Lowers nodes to plain loops.
+fn plain(ctx: &Lowering<'_>, nodes: &[NodeId]) -> Result<Vec<Operation>, NotCovered> {
     let mut operations = Vec::new();
-    let nodes = ctx.subgraph.nodes();
     let nodes: Vec<&Node> = nodes.iter().map(|&id| ctx.node(id)).collect();
     let mut rest = nodes.as_slice();
     while !rest.is_empty() {
@@ -136,6 +148,11 @@ impl Lowering<'_> {
         views
             .iter()
             .map(|&(x, y)| self.operation("view".to_owned(), Kind::Alias, x, y))
+    }
+
+    /// Returns the operations of nodes that follow a kernel and are not fused with it.
+    pub(super) fn after(&self, nodes: &[NodeId]) -> Result<Vec<Operation>, NotCovered> {
+        quantized::chain(self, nodes).or_else(|_| one_by_one(self, nodes))
     }
 
     pub(super) fn operation(&self, name: String, kind: Kind, x: ValueId, y: ValueId) -> Operation {

@@ -105,12 +105,13 @@ pub(in crate::graph::canonical) fn clamped(view: &View<'_>, node: &Node) -> Opti
     }))
 }
 
-/// Weights of a layer are dequantised for good if what they multiply is no 8-bit activation.
+/// Weights of a layer are dequantised for good if what they multiply is no 8-bit activation, or if
+/// no kernel multiplies integers.
 pub(in crate::graph::canonical) fn unquantized_layer(
     view: &View<'_>,
     node: &Node,
 ) -> Option<Rewrite> {
-    let op = ["Conv", "Gemm", "MatMul"]
+    let op = ["Conv", "Gemm", "MatMul", "ConvTranspose"]
         .into_iter()
         .find(|op| *op == node.op)?;
     let weights = view.feeder(node, 1, "DequantizeLinear")?;
@@ -118,7 +119,8 @@ pub(in crate::graph::canonical) fn unquantized_layer(
         return None;
     }
     let activation = view.feeder(node, 0, "DequantizeLinear");
-    if activation.is_some_and(|node| affine(view.graph, node).is_some()) {
+    let is_integer = activation.is_some_and(|node| affine(view.graph, node).is_some());
+    if is_integer && op != "ConvTranspose" {
         return None;
     }
     let mut inputs: Vec<Option<Source>> =

@@ -8,8 +8,10 @@ use super::element;
 use super::nest;
 use super::node::{Known, LoopNode};
 use super::product::Product;
+use crate::backend::native::kernels::qmatmul_fits;
+use crate::backend::native::lower::quantized::Operands;
 use crate::backend::native::lower::subgraph::{Lowering, NotCovered};
-use crate::backend::native::spec::{Kind, MatMul, Matrix, Operation, Source};
+use crate::backend::native::spec::{Kind, MatMul, Matrix, Operation, Quantized, Source};
 use crate::graph::{DType, Node, NodeId, Tensor};
 
 /// Lowers a product on its own; `None` if the node is none.
@@ -22,13 +24,14 @@ pub(super) fn lower(node: &LoopNode<'_>) -> Option<Result<Vec<Operation>, NotCov
 
 fn lower_node(node: &LoopNode<'_>) -> Result<Vec<Operation>, NotCovered> {
     match node.main_output()?.dtype {
-        DType::F32 => with_epilogue(node, &[]),
+        DType::F32 => with_epilogue(node, None, &[]),
         DType::Bool => Err(node.refuse("booleans")),
         _ => plain(node),
     }
 }
 
-/// Lowers a product of f32 with the epilogue of its subgraph.
+/// Lowers a product of f32, or of 8-bit integers if its subgraph begins with their conversions,
+/// with the epilogue of its subgraph.
 ///
 /// # Errors
 /// [`NotCovered`] if something of it cannot be fused.
@@ -40,7 +43,11 @@ pub(in crate::backend::native::lower) fn fused(
     if loop_node.main_output()?.dtype != DType::F32 {
         return Err(loop_node.refuse("operands that are not of f32"));
     }
-    with_epilogue(&loop_node, &ctx.subgraph.epilogue)
+    let integers = ctx.integer_operands(node);
+    if integers.is_none() && !ctx.subgraph.prologue.is_empty() {
+        return Err(loop_node.refuse("operators before it"));
+    }
+    with_epilogue(&loop_node, integers.as_ref(), &ctx.subgraph.epilogue)
 }
 
 /// A product as the node says it, and the operands.
@@ -85,11 +92,20 @@ fn read<'a>(node: &LoopNode<'a>) -> Result<Read<'a>, NotCovered> {
     })
 }
 
-fn with_epilogue(node: &LoopNode<'_>, epilogue: &[NodeId]) -> Result<Vec<Operation>, NotCovered> {
+fn with_epilogue(
+    node: &LoopNode<'_>,
+    integers: Option<&Operands<'_>>,
+    epilogue: &[NodeId],
+) -> Result<Vec<Operation>, NotCovered> {
     let read = read(node)?;
     let ctx = node.ctx;
     let product = &read.product;
-    let mut operands = vec![node.source(&read.lhs), node.source(&read.rhs)];
+    let quantized = integers.map(|integers| weights(node, product, integers));
+    let quantized = quantized.transpose()?;
+    let mut operands = match integers {
+        Some(integers) => vec![Source::Value(integers.x)],
+        None => vec![node.source(&read.lhs), node.source(&read.rhs)],
+    };
     let mut addend = None;
     let mut start = node.main_output()?.id;
     let mut rest = epilogue;
@@ -110,12 +126,14 @@ fn with_epilogue(node: &LoopNode<'_>, epilogue: &[NodeId]) -> Result<Vec<Operati
         rest = others;
     }
     // Alpha comes before the addend, so it must not be zero times infinity: it is a plain factor.
-    let fused = ctx.fuse(start, rest)?;
+    let fused = ctx.fuse_bytes(start, rest, integers.is_some())?;
     if fused.pooled.is_some() {
         return Err(node.refuse("a pool follows it"));
     }
     operands.extend(fused.residual.map(|value| node.source(&node.known(value))));
     let output = fused.last.unwrap_or(start);
+    let after = ctx.after(&fused.rest)?;
+    let quantized = quantized.map(|quantized| fused.rounded(quantized));
     let [m, k, n] = product.extents;
     let matmul = MatMul {
         extents: product.extents,
@@ -128,9 +146,11 @@ fn with_epilogue(node: &LoopNode<'_>, epilogue: &[NodeId]) -> Result<Vec<Operati
         epilogue: fused.steps,
         operands,
         output,
-        quantized: None,
+        quantized,
     };
-    let x = if read.lhs.data.is_none() {
+    let x = if let Some(integers) = integers {
+        integers.x
+    } else if read.lhs.data.is_none() {
         read.lhs.id
     } else {
         read.rhs.id
@@ -138,8 +158,31 @@ fn with_epilogue(node: &LoopNode<'_>, epilogue: &[NodeId]) -> Result<Vec<Operati
     let name = format!("matmul {m}x{k}x{n}");
     let main = ctx.operation(name, Kind::MatMul(matmul), x, output);
     Ok(std::iter::once(main)
+        .chain(after)
         .chain(ctx.views(&fused.views))
         .collect())
+}
+
+/// Returns what the kernel of integers needs, weights by columns.
+fn weights(
+    node: &LoopNode<'_>,
+    product: &Product,
+    integers: &Operands<'_>,
+) -> Result<Quantized, NotCovered> {
+    let [_, k, n] = product.extents;
+    let rank = node.required(1)?.shape.rank();
+    if rank != 2 || !qmatmul_fits([k, n]) {
+        return Err(node.refuse("rows of integers do not divide into vectors"));
+    }
+    let is_transposed = node.node.int("transA", 0) != 0;
+    if is_transposed || !product.batch.is_empty() {
+        return Err(node.refuse("rows of integers do not lie one after the other"));
+    }
+    let rhs = &product.rhs;
+    let places = (0..k * n).map(|at| at / n * rhs.row + at % n * rhs.column);
+    let weights = places.map(|place| integers.weights[place]).collect();
+    let axis = usize::from(rhs.column == 1);
+    integers.quantized(node.ctx, node.node, weights, (axis, n), 1.0)
 }
 
 /// Returns the constant of one number a column, or one for all, that a node adds.
