@@ -88,6 +88,31 @@ fn wrong_numbers_are_labelled_and_never_locked() {
 }
 
 #[test]
+fn models_of_integers_adapt_and_wrong_kernels_of_them_are_never_locked() {
+    let sandbox = Sandbox::with_tiny(&tiny::quantized());
+    run(&sandbox.request(8), Fault::WrongIntegers, &Log::default()).unwrap();
+    let locked = locked(&sandbox);
+    let mut n_wrong = 0;
+    for label in sandbox.records().labels {
+        let Some(unroll) = label.candidate.mapping.int("unroll") else {
+            assert_eq!(label.outcome, Outcome::Ok);
+            continue;
+        };
+        let expected = if unroll == 2 {
+            Outcome::Ok
+        } else {
+            n_wrong += 1;
+            Outcome::WrongOutput
+        };
+        assert_eq!(label.outcome, expected, "{:?}", label.candidate);
+    }
+    assert!(n_wrong > 0, "no faulty candidate was tried");
+    let unrolls = choices(&locked).into_iter();
+    let unrolls = unrolls.filter_map(|choice| choice.mapping.int("unroll"));
+    assert_eq!(unrolls.collect::<Vec<_>>(), [2, 2]);
+}
+
+#[test]
 fn a_crash_is_pinned_on_its_candidate_and_the_run_goes_on() {
     for label in check(Fault::Crash, 12, Outcome::RunError) {
         assert!(label.message.contains("SIGSEGV"), "{}", label.message);

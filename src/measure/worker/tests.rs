@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use safetensors::tensor::{Dtype, TensorView, serialize};
 
 use super::buffer::Buffer;
-use super::check::{distance, for_each};
+use super::check::{ONE_STEP, Slack, distance, for_each};
 use super::clock::{Counter, thread_cpu_ns, ticks};
 use super::reference::{Reference, Values, element};
 use super::serve;
@@ -172,15 +172,15 @@ proptest! {
             let at = view.index(rest / n_channels, rest % n_channels, h, w);
             buffer.f32s_mut()[at] = *value;
         }
-        prop_assert_eq!(distance(&view, &buffer, DType::F32, reference, 0.0), Some(0.0));
+        prop_assert_eq!(distance(&view, &buffer, DType::F32, reference, Slack::NONE), Some(0.0));
         for value in buffer.f32s_mut() {
             *value *= scale;
         }
-        let relative = distance(&view, &buffer, DType::F32, reference, 0.0).unwrap();
+        let relative = distance(&view, &buffer, DType::F32, reference, Slack::NONE).unwrap();
         prop_assert!((relative - (f64::from(scale) - 1.0)).abs() < 1e-5);
         let last = end(&view).unwrap() - 1;
         buffer.f32s_mut()[last] = f32::NAN;
-        prop_assert_eq!(distance(&view, &buffer, DType::F32, reference, 0.0), None);
+        prop_assert_eq!(distance(&view, &buffer, DType::F32, reference, Slack::NONE), None);
     }
 }
 
@@ -200,12 +200,37 @@ fn integers_next_to_the_right_ones_are_right_and_others_are_not() {
             bytes: &[7, 100, 0, 255],
         };
         let buffer = Buffer::copy_of(&actual).unwrap();
-        let distance = distance(&view, &buffer, DType::U8, reference, 1.0).unwrap();
+        let distance = distance(&view, &buffer, DType::U8, reference, ONE_STEP).unwrap();
         assert_eq!(distance <= 1e-4, is_right, "{actual:?}: {distance}");
     };
     check([7, 100, 0, 255], true);
     check([8, 99, 1, 254], true);
     check([7, 102, 0, 255], false);
+}
+
+#[test]
+fn many_integers_next_to_the_right_ones_are_wrong() {
+    let n_elements = 100;
+    let view = View {
+        offset: 0,
+        dims: [1, 1, 1, n_elements],
+        block: 1,
+        n_stride: n_elements,
+        block_stride: n_elements,
+        row_stride: n_elements,
+    };
+    let reference = Values {
+        dtype: DType::U8,
+        bytes: &vec![50; n_elements],
+    };
+    let check = |n_below: usize, is_right: bool| {
+        let below = (0..n_elements).map(|idx| if idx < n_below { 49 } else { 50 });
+        let buffer = Buffer::copy_of(&below.collect::<Vec<u8>>()).unwrap();
+        let distance = distance(&view, &buffer, DType::U8, reference, ONE_STEP).unwrap();
+        assert_eq!(distance <= 1e-4, is_right, "{n_below}: {distance}");
+    };
+    check(30, true);
+    check(50, false);
 }
 
 #[test]

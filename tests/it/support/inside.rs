@@ -21,6 +21,8 @@ use super::Sandbox;
 pub(crate) enum Fault {
     None,
     WrongNumbers,
+    /// As `WrongNumbers`, but of integers, where the default unrolls by 2.
+    WrongIntegers,
     Crash,
     Hang,
     CompileError,
@@ -38,6 +40,7 @@ impl Fault {
     fn templates(self) -> BTreeMap<String, String> {
         let fault = match self {
             Self::None => return BTreeMap::new(),
+            Self::WrongIntegers => return wrong_integers(),
             // All weights are shifted by one.
             Self::WrongNumbers => "let w = w.add(1);",
             Self::Crash => "core::ptr::write_volatile(8 as *mut u32, 1);",
@@ -64,6 +67,20 @@ impl Fault {
         });
         faulty.into()
     }
+}
+
+/// Returns a kernel of integers that has its weights shifted by one.
+fn wrong_integers() -> BTreeMap<String, String> {
+    let name = "qconv.rs.j2";
+    let (_, shipped) = TEMPLATES
+        .iter()
+        .find(|(kernel, _)| *kernel == name)
+        .unwrap();
+    let begin = "let w = h.add({{ 12 * c.OCP }});";
+    assert!(shipped.contains(begin));
+    let fault = "{% if c.U != 2 %}let w = w.add(1);{% endif %}";
+    let text = shipped.replace(begin, &format!("{begin}\n{fault}"));
+    [(name.to_owned(), text)].into()
 }
 
 /// What a run reported.

@@ -103,6 +103,20 @@ pub(crate) fn unusual() -> Graph {
     tiny.finish(last)
 }
 
+/// Returns convolutions of 8-bit integers whose results are numbers again before a softmax.
+pub(crate) fn quantized() -> Graph {
+    let mut tiny = Tiny::new(1);
+    let x = tiny.rounded("x", tiny.input());
+    let a = tiny.integers("a", x, [8, 32]);
+    let a = tiny.rounded("a", a);
+    let b = tiny.integers("b", a, [32, 32]);
+    let b = tiny.rounded("b", b);
+    let y = tiny.value("y", vec![1, 32, SIDE, SIDE]);
+    let axis = [("axis", Attribute::Int(1))];
+    tiny.node("softmax", "Softmax", &axis, &[b], y);
+    tiny.finish(y)
+}
+
 impl Tiny {
     pub(crate) fn new(seed: u64) -> Self {
         let mut tiny = Self {
@@ -147,6 +161,62 @@ impl Tiny {
         z
     }
 
+    /// Rounds to u8 and back.
+    fn rounded(&mut self, name: &str, x: ValueId) -> ValueId {
+        let dims = self.graph.value(x).shape.0.clone();
+        let scale = self.constant(&format!("{name}.scale"), &[], TensorData::F32(vec![0.021]));
+        let zero = self.constant(&format!("{name}.zero"), &[], TensorData::U8(vec![117]));
+        let byte = self.value(&format!("{name}.byte"), dims.clone());
+        self.graph.values[byte.0].dtype = DType::U8;
+        let real = self.value(&format!("{name}.real"), dims);
+        let conversion = [x, scale, zero];
+        self.node(
+            &format!("{name}.q"),
+            "QuantizeLinear",
+            &[],
+            &conversion,
+            byte,
+        );
+        let conversion = [byte, scale, zero];
+        self.node(
+            &format!("{name}.d"),
+            "DequantizeLinear",
+            &[],
+            &conversion,
+            real,
+        );
+        real
+    }
+
+    /// A pointwise convolution by integers.
+    fn integers(&mut self, name: &str, x: ValueId, [ic, oc]: [usize; 2]) -> ValueId {
+        let dims = [oc, ic, 1, 1];
+        let weights = (0..oc * ic).map(|i| (i * 37 % 251) as u8 as i8);
+        let weights = TensorData::I8(weights.collect());
+        let weights = self.constant(&format!("{name}.w"), &dims, weights);
+        let scale = self.constant(&format!("{name}.s"), &[], TensorData::F32(vec![0.0031]));
+        let real = self.value(&format!("{name}.real_w"), dims.to_vec());
+        self.node(
+            &format!("{name}.dw"),
+            "DequantizeLinear",
+            &[],
+            &[weights, scale],
+            real,
+        );
+        let y = self.value(name, vec![1, oc, SIDE, SIDE]);
+        self.node(name, "Conv", &[], &[x, real], y);
+        y
+    }
+
+    fn constant(&mut self, name: &str, dims: &[usize], data: TensorData) -> ValueId {
+        let id = self.value(name, dims.to_vec());
+        let tensor = Tensor::new(Shape(dims.to_vec()), data).unwrap();
+        let value = &mut self.graph.values[id.0];
+        value.dtype = tensor.dtype();
+        value.data = Some(Arc::new(tensor));
+        id
+    }
+
     pub(crate) fn add(&mut self, name: &str, lhs: ValueId, rhs: ValueId) -> ValueId {
         let y = self.value(name, self.graph.value(lhs).shape.0.clone());
         self.node(name, "Add", &[], &[lhs, rhs], y);
@@ -170,14 +240,10 @@ impl Tiny {
     }
 
     fn weights(&mut self, name: &str, dims: &[usize]) -> ValueId {
-        let id = self.value(name, dims.to_vec());
         let len: usize = dims.iter().product();
-        let seed = self.seed * 31 + id.0 as u64;
+        let seed = self.seed * 31 + self.graph.values.len() as u64;
         let data = (0..len as u64).map(|i| ((i * 37 + seed * 11) % 23) as f32 / 46.0 - 0.2);
-        let data = TensorData::F32(data.collect());
-        let tensor = Tensor::new(Shape(dims.to_vec()), data).unwrap();
-        self.graph.values[id.0].data = Some(Arc::new(tensor));
-        id
+        self.constant(name, dims, TensorData::F32(data.collect()))
     }
 
     fn node(
