@@ -7,10 +7,13 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 
 use super::*;
-use crate::backend::{IoSpec, native};
+use crate::backend::{Backend, IoSpec, native};
 use crate::device::Isa;
 use crate::fsx;
-use crate::graph::{DType, Graph, Node, Shape, Tensor, TensorData, Value, ValueId, partition};
+use crate::graph::{
+    Attribute, DType, Graph, Node, Shape, Tensor, TensorData, Value, ValueId, canonicalize,
+    partition,
+};
 use crate::space::{Candidate, Mapping};
 
 /// `sum = left + right + weights`, by way of the arena; counts its runs in `runs`, which shows that
@@ -566,4 +569,100 @@ fn native_program_gives_the_numbers_of_the_model_on_each_instruction_set() {
         command.args(["run", "--quiet", "--offline", "--example", "main"]);
         run(command.current_dir(&out));
     }
+}
+
+const BORDERS_PROGRAM: &str = r#"
+use borders::{Inputs, Model, Outputs};
+
+fn main() {
+    let x: Vec<f32> = (0..1024).map(|i| (i * 37 % 256) as f32 - 100.0).collect();
+    let at = |c: usize, h: usize, w: usize| {
+        let row = (1..=8).contains(&h).then(|| c * 64 + (h - 1) * 8);
+        row.filter(|_| (1..=8).contains(&w)).map_or(0.0, |row| x[row + w - 1])
+    };
+    let mut expected = Vec::new();
+    for c in 0..16 {
+        for (h, w) in (0..64).map(|i| (i / 8, i % 8)) {
+            let taps = (0..9).map(|tap| at(c, h + tap / 3, w + tap % 3));
+            expected.push(taps.sum::<f32>() * 2.0);
+        }
+    }
+    let mut y = vec![0.0; x.len()];
+    let mut model = Model::new().unwrap();
+    for _ in 0..2 {
+        model.run(&Inputs { x: &x }, &mut Outputs { y: &mut y }).unwrap();
+        assert_eq!(y, expected);
+    }
+}
+"#;
+
+/// Returns a convolution of bytes around 100 that doubles the sum of nine pixels of a channel.
+fn borders_graph() -> Graph {
+    let mut graph = scale_graph();
+    let mut value = |name: &str, dtype, dims: &[usize], data: Option<TensorData>| {
+        let shape = Shape(dims.to_vec());
+        let data = data.map(|data| Arc::new(Tensor::new(shape.clone(), data).unwrap()));
+        graph.values.push(Value {
+            name: name.to_owned(),
+            dtype,
+            shape,
+            data,
+        });
+        Some(ValueId(graph.values.len() - 1))
+    };
+    let image = [1, 16, 8, 8];
+    let taps = (0..16 * 16 * 9).map(|idx| i8::from(idx / 9 % 17 == 0));
+    let one = value("one", DType::F32, &[], Some(TensorData::F32(vec![1.0])));
+    let two = value("two", DType::F32, &[], Some(TensorData::F32(vec![2.0])));
+    let zero = value("zero", DType::U8, &[], Some(TensorData::U8(vec![100])));
+    let taps = Some(TensorData::I8(taps.collect()));
+    let taps = value("taps", DType::I8, &[16, 16, 3, 3], taps);
+    let bytes = value("bytes", DType::U8, &image, None);
+    let real = value("real", DType::F32, &image, None);
+    let weights = value("weights", DType::F32, &[16, 16, 3, 3], None);
+    let [x, y] = [graph.inputs[0], graph.outputs[0]].map(Some);
+    let node = |op: &str, inputs: &[Option<ValueId>], output| Node {
+        op: op.to_owned(),
+        inputs: inputs.to_vec(),
+        outputs: vec![output],
+        ..graph.nodes[0].clone()
+    };
+    let mut conv = node("Conv", &[real, weights], y);
+    let around = Attribute::Ints(vec![1; 4]);
+    conv.attributes.insert("pads".to_owned(), around);
+    let nodes = vec![
+        node("QuantizeLinear", &[x, one, zero], bytes),
+        node("DequantizeLinear", &[bytes, one, zero], real),
+        node("DequantizeLinear", &[taps, two], weights),
+        conv,
+    ];
+    graph.nodes = nodes;
+    graph.name = "borders".to_owned();
+    canonicalize(graph)
+}
+
+#[test]
+fn borders_that_stand_for_zero_are_there_before_the_first_run_and_after_it() {
+    let graph = borders_graph();
+    let partition = partition(&graph);
+    let directory = tempfile::tempdir().unwrap();
+    let backend = native::Native::open(&native::NativeOptions {
+        isa: crate::device::probe::host().isa,
+        rustc: "rustc".into(),
+        dir: directory.path().to_owned(),
+        threads: 1,
+        opt_level: 1,
+        timeout: std::time::Duration::from_mins(1),
+        templates: BTreeMap::new(),
+    })
+    .unwrap();
+    let options = backend.default_options();
+    let program = backend.program(&graph, &partition, None, &options);
+    let program = program.unwrap().unwrap();
+    assert!(program.fills.iter().any(|fill| fill.byte == 100));
+    let (_directory, out) = exported(&Program::from_native("borders", "cpu", "3", &program));
+    write(&out.join("examples/main.rs"), BORDERS_PROGRAM);
+    let mut command = Command::new(env!("CARGO"));
+    command.args(["run", "--quiet", "--offline", "--example", "main"]);
+    run(command.current_dir(&out));
 }
