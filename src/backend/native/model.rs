@@ -10,7 +10,7 @@ use super::lower::{NotCovered, lower, lower_plain};
 use super::program::{
     AssembleError, Choice, ParseSegmentsError, Program, Segments, assemble_for, propose,
 };
-use super::space::{default_mapping, default_share};
+use super::space::{default_mapping, shared};
 use super::spec::{Kind, Operation};
 use crate::backend::{Artifact, BackendError, Failure, Prepared};
 use crate::device::Isa;
@@ -159,10 +159,7 @@ impl Prepared for Model {
             .main_operation(subgraph)
             .map(|operation| {
                 let mapping = default_mapping(self.isa, operation);
-                match default_share(self.threads, operation) {
-                    Some(axis) => mapping.with("share", axis),
-                    None => mapping,
-                }
+                shared(self.threads, operation, mapping)
             })
             .unwrap_or_default();
         Candidate {

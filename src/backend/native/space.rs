@@ -222,24 +222,26 @@ fn prefers_width(isa: Isa, conv: &Conv) -> bool {
     is_small && conv.kernel != [1, 1] && conv.output[2] >= lanes.min(8)
 }
 
-/// Returns what each of several threads computes of an operation untuned: rows if there are enough
-/// and they do not depend on each other; `None` if there is no choice.
-pub fn default_share(threads: usize, operation: &Operation) -> Option<&'static str> {
+/// Adds to an untuned mapping what each of several threads computes of the operation, if there is a
+/// choice: rows if there are enough and they do not depend on each other, or else channels.
+pub fn shared(threads: usize, operation: &Operation, mapping: Mapping) -> Mapping {
     let conv = match &operation.kind {
-        Kind::Depthwise(conv) => conv,
-        _ => main_conv(operation)?,
+        Kind::Depthwise(conv) => Some(conv),
+        _ => main_conv(operation),
     };
-    if threads <= 1 {
-        return None;
-    }
+    let Some(conv) = conv.filter(|_| threads > 1) else {
+        return mapping;
+    };
     // Means are summed up over rows, and factors of the input go into a copy of all weights.
     let is_joined = conv.pooled.is_some() || conv.scale.is_some();
-    let has_rows = conv.output[1] >= 2 * threads;
-    Some(if has_rows && !is_joined {
-        "rows"
+    if conv.output[1] >= 2 * threads && !is_joined {
+        mapping.with("share", "rows")
+    } else if conv.scale.is_some() {
+        // Each thread scales the weights of its channels; the input is that of all.
+        mapping.with("scale", "weights").with("share", "channels")
     } else {
-        "channels"
-    })
+        mapping.with("share", "channels")
+    }
 }
 
 fn default_width(isa: Isa, conv: &Conv) -> Mapping {
