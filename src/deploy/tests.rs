@@ -571,7 +571,7 @@ fn native_program_gives_the_numbers_of_the_model_on_each_instruction_set() {
     }
 }
 
-const BORDERS_PROGRAM: &str = r#"
+const BORDERS_PROGRAM: &str = r"
 use borders::{Inputs, Model, Outputs};
 
 fn main() {
@@ -594,7 +594,7 @@ fn main() {
         assert_eq!(y, expected);
     }
 }
-"#;
+";
 
 /// Returns a convolution of bytes around 100 that doubles the sum of nine pixels of a channel.
 fn borders_graph() -> Graph {
