@@ -83,5 +83,6 @@ pub const TEMPLATES: &[(&str, &str)] = shipped![
     "resample.rs.j2",
     "table.rs.j2",
     "window.rs.j2",
+    "winograd.rs.j2",
     "vector_math.rs",
 ];

@@ -6,6 +6,7 @@ use minijinja::{Value, context};
 use super::share::{Share, Shares};
 use super::source::{Kernel, KernelCtx, KernelError, Slot, parameter};
 use super::tiling::{self, Row, Variant};
+use super::winograd::columns_beyond;
 use crate::backend::native::layout::{Border, Geometry, Layout};
 use crate::backend::native::spec::{Conv, literal};
 use crate::space::Mapping;
@@ -33,7 +34,7 @@ pub fn conv_margins(conv: &Conv, mapping: &Mapping) -> Border {
         top,
         left,
         bottom,
-        right,
+        right: right + columns_beyond(conv, mapping),
         fill: 0,
     }
 }

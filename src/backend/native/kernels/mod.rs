@@ -23,6 +23,7 @@ mod source;
 mod table;
 mod tiling;
 mod window;
+mod winograd;
 
 pub use concat::concat;
 pub use conv::{ConvGeometry, conv, conv_margins};
@@ -44,3 +45,4 @@ pub use share::{Share, Shares};
 pub use source::{Kernel, KernelCtx, KernelError, Slot};
 pub use table::table;
 pub use window::{clear, slide};
+pub use winograd::{has_winograd, winograd, winograd_side};

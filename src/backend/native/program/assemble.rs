@@ -311,6 +311,8 @@ fn render(
                 }
             } else if mapping.word("vector") == Some("width") {
                 kernels::conv_width(ctx, conv, mapping, &places)
+            } else if kernels::winograd_side(mapping).is_some() {
+                kernels::winograd(ctx, conv, mapping, &places)
             } else if matches!(operation.kind, Kind::Conv(_)) {
                 kernels::conv(ctx, conv, mapping, &places)
             } else {

@@ -14,6 +14,7 @@ mod run;
 mod segments;
 mod shares;
 mod width;
+mod winograd;
 
 mod loops_convolution;
 mod loops_copy;
