@@ -21,6 +21,7 @@ pub mod render;
 pub mod space;
 pub mod spec;
 pub mod templates;
+mod wspace;
 
 pub use backend::{Native, NativeOptions};
 

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::isa::{self, VectorTable};
+use super::kernels::has_winograd;
 use super::layout::is_flat;
 use super::qspace::{FOUR, default_qconv, default_qdepthwise};
 use super::spec::{Conv, Dense, Kind, Operation};
+use super::wspace::default_winograd;
 use crate::device::Isa;
 use crate::space::{Facts, Mapping, ParamValue, SearchSpace, SpaceError, SpaceTemplate};
 
@@ -101,6 +103,9 @@ impl Spaces {
                 let is_whole = matches!(operation.kind, Kind::Conv(_));
                 let width_ok = few && is_whole && rows_hold_vectors(isa, conv);
                 fact("width_ok", usize::from(width_ok));
+                // Phases of a transposed convolution have one mapping, and windows that differ.
+                let winograd_ok = is_whole && has_winograd(conv) && ic >= 8;
+                fact("winograd_ok", usize::from(winograd_ok));
                 window_facts(&mut fact, conv);
                 if conv.quantized.is_some() {
                     &self.qconv
@@ -187,7 +192,10 @@ pub fn default_mapping(isa: Isa, operation: &Operation) -> Mapping {
         Kind::Conv(conv) if conv.quantized.is_some() => default_qconv(isa, conv),
         Kind::Depthwise(conv) if conv.quantized.is_some() => default_qdepthwise(isa, conv),
         Kind::Conv(conv) if prefers_width(isa, conv) => default_width(isa, conv),
-        Kind::Conv(_) | Kind::Deconv(_) => main_conv(operation)
+        Kind::Conv(conv) => {
+            default_winograd(isa, conv).unwrap_or_else(|| default_channels(isa, conv))
+        }
+        Kind::Deconv(_) => main_conv(operation)
             .map(|conv| default_channels(isa, conv))
             .unwrap_or_default(),
         Kind::Depthwise(conv) => default_depthwise(isa, conv),

@@ -1,5 +1,6 @@
 //! Convolutions in the Winograd domain: tiles within, at and across the edges of the output.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,8 +12,10 @@ use super::run;
 use crate::backend::native::build::{Builder, Toolchain};
 use crate::backend::native::isa;
 use crate::backend::native::program::AssembleError;
-use crate::backend::native::spec::{Conv, Epilogue};
+use crate::backend::native::space::{Spaces, default_mapping};
+use crate::backend::native::spec::{Conv, Epilogue, Kind, Operation};
 use crate::device::Isa;
+use crate::graph::ValueId;
 use crate::space::Mapping;
 
 /// Extents from one output to tiles and a rest, channels that fill vectors and that do not.
@@ -108,6 +111,67 @@ fn convolutions_in_the_winograd_domain_stay_within_their_buffers() {
             let outputs = run::run_fenced(&program, &artifact, &bench.inputs(), at_end);
             for ((_, expected), actual) in bench.expected.iter().zip(outputs) {
                 assert!(distance(&f32s(&actual), expected) < 1e-5);
+            }
+        }
+    }
+}
+
+fn operation(conv: Conv) -> Operation {
+    Operation {
+        subgraph: 0,
+        name: "test".to_owned(),
+        kind: Kind::Conv(conv),
+        x: ValueId(0),
+        y: ValueId(1),
+    }
+}
+
+#[test]
+fn untuned_convolutions_are_in_the_winograd_domain_where_that_pays() {
+    let spaces = Spaces::new(&BTreeMap::new(), 1).unwrap();
+    let cases = [
+        (base([96, 160, 160], 24, 3, 1, 1), "winograd4"),
+        (base([96, 20, 20], 24, 3, 1, 1), "winograd4"),
+        (base([64, 100, 5], 64, 3, 1, 1), "winograd2"),
+        (base([256, 14, 14], 256, 3, 1, 1), "winograd2"),
+        (base([512, 7, 7], 512, 3, 1, 1), "loop"),
+        (base([8, 40, 40], 32, 3, 1, 1), "loop"),
+        (base([32, 40, 40], 32, 3, 2, 1), "loop"),
+        (base([32, 40, 40], 32, 5, 1, 2), "loop"),
+    ];
+    for (conv, expected) in cases {
+        let operation = operation(conv.clone());
+        for isa in Isa::ALL {
+            let mapping = default_mapping(isa, &operation);
+            assert_eq!(mapping.word("taps"), Some(expected), "{conv:?}");
+            if expected != "loop" {
+                let space = spaces.of(isa, &operation).unwrap().unwrap();
+                assert_eq!(space.is_valid(&mapping), Ok(()), "{isa} {mapping}");
+            }
+        }
+    }
+}
+
+/// Mappings of the space that are in the Winograd domain make kernels, all of them.
+#[test]
+fn spaces_offer_no_winograd_domain_that_makes_no_kernel() {
+    let spaces = Spaces::new(&BTreeMap::new(), 1).unwrap();
+    for conv in [
+        base([96, 20, 20], 24, 3, 1, 1),
+        base([19, 9, 14], 33, 3, 1, 0),
+    ] {
+        for isa in [Isa::X86V4, Isa::X86V3, Isa::X86V2] {
+            let space = spaces.of(isa, &operation(conv.clone())).unwrap().unwrap();
+            for taps in ["winograd2", "winograd4"] {
+                let domain = space.fixed(&[("taps", taps.into())]).unwrap();
+                let mut rng = ChaCha8Rng::seed_from_u64(1);
+                for _ in 0..20 {
+                    let mapping = domain.sample(&mut rng).unwrap();
+                    let mut bench = Bench::new();
+                    bench.conv(conv.clone(), &mapping);
+                    let program = bench.assemble(isa);
+                    assert!(program.is_ok(), "{mapping}: {:?}", program.err());
+                }
             }
         }
     }
