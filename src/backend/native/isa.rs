@@ -126,3 +126,16 @@ pub fn table(isa: Isa, lanes: usize) -> Option<VectorTable> {
 pub fn widest(isa: Isa) -> VectorTable {
     tables(isa)[0]
 }
+
+/// Returns the first of `tables`, widest first, for `n` numbers in vectors; or the second if the
+/// first computes more than a quarter more.
+pub fn least_waste(tables: impl Iterator<Item = VectorTable>, n: usize) -> Option<VectorTable> {
+    let computed = |table: VectorTable| n.next_multiple_of(table.lanes);
+    tables.take(2).reduce(|wide, narrow| {
+        if computed(narrow) * 5 < computed(wide) * 4 {
+            narrow
+        } else {
+            wide
+        }
+    })
+}

@@ -254,20 +254,8 @@ pub fn shared(threads: usize, operation: &Operation, mapping: Mapping) -> Mappin
 
 fn default_width(isa: Isa, conv: &Conv) -> Mapping {
     let [oc, oh, ow] = conv.output;
-    let columns = |lanes: usize| ow.div_ceil(lanes) * lanes;
     let fitting = isa::tables(isa).iter().filter(|table| table.lanes <= ow);
-    // The widest vectors, unless narrower ones waste a quarter less.
-    let table = fitting
-        .take(2)
-        .copied()
-        .reduce(|wide, narrow| {
-            if columns(narrow.lanes) * 5 < columns(wide.lanes) * 4 {
-                narrow
-            } else {
-                wide
-            }
-        })
-        .unwrap_or(isa::widest(isa));
+    let table = isa::least_waste(fitting.copied(), ow).unwrap_or(isa::widest(isa));
     let vectors = ow.div_ceil(table.lanes);
     let accumulators = if table.registers > 16 { 16 } else { 8 };
     let r = [4, 3, 2]

@@ -1,6 +1,6 @@
 //! The mapping of convolutions that are in the Winograd domain untuned.
 
-use super::isa::{self, VectorTable};
+use super::isa;
 use super::kernels::has_winograd;
 use super::space::{best_tile, default_layout};
 use super::spec::Conv;
@@ -28,7 +28,8 @@ pub(super) fn default_winograd(isa: Isa, conv: &Conv) -> Option<Mapping> {
         let outputs = tiles(side) * side * side;
         tiles(side) >= MIN_TILES && outputs * 16 <= oh * ow * MAX_BEYOND
     })?;
-    let table = narrowed(isa, oc);
+    let tables = isa::tables(isa).iter().copied();
+    let table = isa::least_waste(tables, oc).unwrap_or(isa::widest(isa));
     let (r, p, _) = best_tile(table, oc.div_ceil(table.lanes), [1, tiles(side)], 1);
     let unroll = if conv.input[0].is_multiple_of(4) {
         4i64
@@ -51,16 +52,4 @@ pub(super) fn default_winograd(isa: Isa, conv: &Conv) -> Option<Mapping> {
             .with("padding", "border")
             .with("scale", "weights"),
     )
-}
-
-/// Returns the widest vectors, or the next if the widest would compute a quarter more.
-fn narrowed(isa: Isa, oc: usize) -> VectorTable {
-    let widest = isa::widest(isa);
-    let computed = |table: VectorTable| oc.next_multiple_of(table.lanes);
-    let narrow = isa::tables(isa).get(1).copied().unwrap_or(widest);
-    if computed(narrow) * 5 < computed(widest) * 4 {
-        narrow
-    } else {
-        widest
-    }
 }
