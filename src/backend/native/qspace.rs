@@ -1,13 +1,11 @@
 //! The mappings that convolutions of integers have untuned.
 
 use super::isa::{self, VectorTable};
+use super::kernels::FOUR;
 use super::space::{best_tile, default_layout, merged_channels};
 use super::spec::Conv;
 use crate::device::Isa;
 use crate::space::Mapping;
-
-/// Input channels that are read at once.
-pub(super) const FOUR: usize = 4;
 
 /// Returns the mapping of a convolution that mixes channels.
 pub(super) fn default_qconv(isa: Isa, conv: &Conv) -> Mapping {

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::isa::{self, VectorTable};
-use super::kernels::has_winograd;
+use super::kernels::{FOUR, has_winograd};
 use super::layout::is_flat;
-use super::qspace::{FOUR, default_qconv, default_qdepthwise};
+use super::qspace::{default_qconv, default_qdepthwise};
 use super::spec::{Conv, Dense, Kind, Operation};
 use super::wspace::default_winograd;
 use crate::device::Isa;

@@ -3,8 +3,8 @@
 use minijinja::value::Serde;
 use minijinja::{Value, context};
 
-use super::share::{Share, Shares};
-use super::source::{Kernel, KernelCtx, KernelError, Slot, parameter};
+use super::share::Share;
+use super::source::{Kernel, KernelCtx, KernelError, Slot, parameter, tile, unsupported};
 use super::tiling::{self, Row, Variant};
 use super::winograd::columns_beyond;
 use crate::backend::native::layout::{Border, Geometry, Layout};
@@ -67,15 +67,8 @@ pub fn conv(
     let (x, y) = (geometry.x, geometry.y);
     let lanes = table.lanes;
     let r = int("oc_vectors")?.max(1);
-    let (tw, th) = (
-        int("tile_w")?.clamp(1, conv.output[2]),
-        int("tile_h")?.clamp(1, conv.output[1]),
-    );
-    if tw * th * r + r + 1 > table.registers {
-        return Err(unsupported(
-            "the tile needs more vectors than there are registers",
-        ));
-    }
+    let [th, tw] = tile(mapping, conv)?;
+    table.expect_room(tw * th * r + r + 1)?;
     if conv.stored && !y.holds_vectors(lanes) {
         return Err(unsupported("the output layout does not hold vectors"));
     }
@@ -156,12 +149,7 @@ pub fn conv(
     let weights = pack(conv, &blocking, r, lanes, vectors);
     let values = minijinja::value::merge_maps([values, places, choices]);
     let kernel = Kernel::render(ctx, "conv.rs.j2", table, values, slots, &weights)?;
-    let shares = share.of(conv.output[1], th, blocking.groups * oc_groups);
-    Ok(kernel.shared(shares.map(|shares| Shares {
-        // Means over rows are summed up call by call.
-        concurrent: share == Share::Channels || conv.pooled.is_none(),
-        ..shares
-    })))
+    Ok(kernel.shared(share.of_conv(conv, th, blocking.groups * oc_groups)))
 }
 
 /// Cuts the rows for tiles of `th` rows, and of one where those do not fit.
@@ -194,10 +182,6 @@ pub(super) fn tiles(
         return Err(unsupported("too many tiles differ at the edges"));
     }
     Ok((variants, heights, needs_single))
-}
-
-fn unsupported(why: &str) -> KernelError {
-    KernelError::Unsupported(why.to_owned())
 }
 
 /// Elements between blocks of `ch` input channels.

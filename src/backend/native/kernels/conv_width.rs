@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::conv::ConvGeometry;
 use super::depthwise::{InputRow, input_rows};
 use super::share::Share;
-use super::source::{Kernel, KernelCtx, KernelError, Slot, parameter};
+use super::source::{Kernel, KernelCtx, KernelError, Slot, parameter, unsupported};
 use crate::backend::native::layout::{Geometry, Layout};
 use crate::backend::native::spec::{Conv, literal};
 use crate::space::Mapping;
@@ -66,11 +66,7 @@ pub fn conv_width(
     let r = if ocg == 1 { 1 } else { int("oc_vectors")? };
     let vw = int("tile_w")?.min(ow.div_ceil(lanes));
     let th = int("tile_h")?.min(oh);
-    if vw * th * r + r + 1 > table.registers {
-        return Err(unsupported(
-            "the tile needs more vectors than there are registers",
-        ));
-    }
+    table.expect_room(vw * th * r + r + 1)?;
     if !ocg.is_multiple_of(r) {
         return Err(unsupported("output channels do not divide into tiles"));
     }
@@ -141,10 +137,6 @@ pub fn conv_width(
     let weights = pack(conv, r);
     let kernel = Kernel::render(ctx, "conv_width.rs.j2", table, values, slots, &weights)?;
     Ok(kernel.shared(share.of(oh, th, oc / r)))
-}
-
-fn unsupported(why: &str) -> KernelError {
-    KernelError::Unsupported(why.to_owned())
 }
 
 /// Returns the elements between channels of a value whose rows are vectors.

@@ -5,8 +5,8 @@ use minijinja::{Value, context};
 use serde::Serialize;
 
 use super::conv::ConvGeometry;
-use super::share::{Share, Shares};
-use super::source::{Kernel, KernelCtx, KernelError, Slot, parameter};
+use super::share::Share;
+use super::source::{Kernel, KernelCtx, KernelError, Slot, parameter, tile, unsupported};
 use super::tiling::{self, Row, Variant};
 use crate::backend::native::spec::{Conv, literal};
 use crate::space::Mapping;
@@ -74,19 +74,11 @@ pub fn depthwise(
     geometry: &ConvGeometry,
 ) -> Result<Kernel, KernelError> {
     let int = |name| parameter(mapping, name, 0);
-    let unsupported = |why: &str| KernelError::Unsupported(why.to_owned());
     let table = ctx.table(Some(int("lanes")? as i64))?;
     let (x, y) = (geometry.x, geometry.y);
     let lanes = table.lanes;
-    let (tw, th) = (
-        int("tile_w")?.clamp(1, conv.output[2]),
-        int("tile_h")?.clamp(1, conv.output[1]),
-    );
-    if tw * th + 2 > table.registers {
-        return Err(unsupported(
-            "the tile needs more vectors than there are registers",
-        ));
-    }
+    let [th, tw] = tile(mapping, conv)?;
+    table.expect_room(tw * th + 2)?;
     let layouts = [Some(x), conv.stored.then_some(y), geometry.residual];
     if layouts
         .iter()
@@ -163,12 +155,7 @@ pub fn depthwise(
     let weights = pack(conv, vectors, lanes);
     let values = minijinja::value::merge_maps([values, choices]);
     let kernel = Kernel::render(ctx, "depthwise.rs.j2", table, values, slots, &weights)?;
-    let shares = share.of(conv.output[1], th, vectors);
-    Ok(kernel.shared(shares.map(|shares| Shares {
-        // Means over rows are summed up call by call.
-        concurrent: share == Share::Channels || conv.pooled.is_none(),
-        ..shares
-    })))
+    Ok(kernel.shared(share.of_conv(conv, th, vectors)))
 }
 
 /// Returns the input rows that `th` output rows read.

@@ -35,7 +35,7 @@ pub use loops::loops;
 pub use map::map;
 pub use matmul::matmul;
 pub use pool::pool;
-pub use qconv::qconv;
+pub use qconv::{FOUR, qconv};
 pub use qdense::qdense;
 pub use qdepthwise::qdepthwise;
 pub use qmatmul::{qmatmul, qmatmul_fits};

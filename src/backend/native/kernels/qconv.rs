@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::conv::{Blocking, ConvGeometry, block_stride, tiles};
 use super::qresult::{Results, place_of, sums_of_rows};
-use super::share::{Share, Shares};
-use super::source::{Kernel, KernelCtx, KernelError, Slot, parameter};
+use super::share::Share;
+use super::source::{Kernel, KernelCtx, KernelError, Slot, parameter, tile, unsupported};
 use super::tiling::Pixel;
 use crate::backend::native::isa::VectorTable;
 use crate::backend::native::layout::Geometry;
@@ -15,7 +15,7 @@ use crate::backend::native::spec::{Conv, Quantized, literal};
 use crate::space::Mapping;
 
 /// Bytes that are multiplied and summed up at once.
-pub(super) const FOUR: usize = 4;
+pub const FOUR: usize = 4;
 
 /// A vector of results in a tile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -45,15 +45,8 @@ pub fn qconv(
     let lanes = table.lanes;
     let (x, y) = (geometry.x, geometry.y);
     let r = int("oc_vectors")?.max(1);
-    let (tw, th) = (
-        int("tile_w")?.clamp(1, conv.output[2]),
-        int("tile_h")?.clamp(1, conv.output[1]),
-    );
-    if registers(table, tw * th, r) > table.registers {
-        return Err(unsupported(
-            "the tile needs more vectors than there are registers",
-        ));
-    }
+    let [th, tw] = tile(mapping, conv)?;
+    table.expect_room(registers(table, tw * th, r))?;
     if conv.scale.is_some() {
         return Err(unsupported("kernels of integers take no input factors"));
     }
@@ -118,7 +111,7 @@ pub fn qconv(
     pack(conv, quantized, &blocking, r, table, &mut packed);
     let values = minijinja::value::merge_maps([values, places, choices, means(conv, quantized)]);
     let kernel = Kernel::render_integers(ctx, "qconv.rs.j2", table, values, slots, packed)?;
-    Ok(kernel.shared(shares(share, conv, th, blocking.groups * (vectors / r))))
+    Ok(kernel.shared(share.of_conv(conv, th, blocking.groups * (vectors / r))))
 }
 
 /// Returns what templates know of the means over height and width.
@@ -131,24 +124,10 @@ pub(super) fn means(conv: &Conv, quantized: &Quantized) -> Value {
     }
 }
 
-/// Returns how the work of a convolution is divided.
-pub(super) fn shares(share: Share, conv: &Conv, step: usize, tiles: usize) -> Option<Shares> {
-    let shares = share.of(conv.output[1], step, tiles)?;
-    Some(Shares {
-        // Means over rows are summed up call by call.
-        concurrent: share == Share::Channels || conv.pooled.is_none(),
-        ..shares
-    })
-}
-
 /// Returns the registers that a tile takes. Weights that are used once stay in memory.
 pub(super) fn registers(table: VectorTable, pixels: usize, r: usize) -> usize {
     let weights = if pixels == 1 { 1 } else { r };
     pixels * r + (weights + 1) * table.integers.registers()
-}
-
-pub(super) fn unsupported(why: &str) -> KernelError {
-    KernelError::Unsupported(why.to_owned())
 }
 
 /// Returns the vectors of a tile in the order of their stores: four together where they lie one

@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use super::conv::{ConvGeometry, tiles};
 use super::depthwise::{Axis, ColumnUse, input_columns, input_rows};
-use super::qconv::{FOUR, means, shares, stores, unsupported};
+use super::qconv::{FOUR, means, stores};
 use super::qresult::{Results, place_of, sums_of_rows};
 use super::share::Share;
-use super::source::{Kernel, KernelCtx, KernelError, Slot, parameter};
+use super::source::{Kernel, KernelCtx, KernelError, Slot, parameter, tile, unsupported};
 use crate::backend::native::isa::VectorTable;
 use crate::backend::native::spec::{Conv, Quantized};
 use crate::space::Mapping;
@@ -40,15 +40,8 @@ pub fn qdepthwise(
     let table = ctx.table(Some(int("lanes")? as i64))?;
     let lanes = table.lanes;
     let (x, y) = (geometry.x, geometry.y);
-    let (tw, th) = (
-        int("tile_w")?.clamp(1, conv.output[2]),
-        int("tile_h")?.clamp(1, conv.output[1]),
-    );
-    if tw * th + 3 > table.registers {
-        return Err(unsupported(
-            "the tile needs more vectors than there are registers",
-        ));
-    }
+    let [th, tw] = tile(mapping, conv)?;
+    table.expect_room(tw * th + 3)?;
     let layouts = [Some(x), conv.stored.then_some(y), geometry.residual];
     if layouts.iter().flatten().any(|g| !g.holds_vectors(lanes)) {
         return Err(unsupported("a layout does not hold vectors"));
@@ -120,7 +113,7 @@ pub fn qdepthwise(
     }
     let values = minijinja::value::merge_maps([values, choices, means(conv, quantized)]);
     let kernel = Kernel::render_integers(ctx, "qdepthwise.rs.j2", table, values, slots, packed)?;
-    Ok(kernel.shared(shares(share, conv, th, vectors)))
+    Ok(kernel.shared(share.of_conv(conv, th, vectors)))
 }
 
 /// Returns the bytes of a column that its uses read, as bits: no more than the taps there are, as

@@ -1,9 +1,9 @@
 //! Product of a u8 matrix and a constant s8 one, whose rows are the pixels of a convolution.
 
 use super::conv::ConvGeometry;
-use super::qconv::{qconv, registers, unsupported};
+use super::qconv::{qconv, registers};
 use super::share::Share;
-use super::source::{Kernel, KernelCtx, KernelError, Slot};
+use super::source::{Kernel, KernelCtx, KernelError, Slot, unsupported};
 use crate::backend::native::isa;
 use crate::backend::native::layout::{Border, Geometry, Layout};
 use crate::backend::native::spec::{Conv, MatMul, Matrix, Quantized, Source};

@@ -4,6 +4,8 @@ use minijinja::Value;
 use minijinja::value::Serde;
 use serde::Serialize;
 
+use crate::backend::native::spec::Conv;
+
 /// What a call of a kernel does; a kernel that cannot be divided along the axis that is asked for
 /// may take the other one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -47,6 +49,16 @@ impl Share {
             Self::Rows => "rows",
             Self::Channels => "channels",
         }
+    }
+
+    /// Returns how the work of a convolution is divided.
+    pub(super) fn of_conv(self, conv: &Conv, step: usize, tiles: usize) -> Option<Shares> {
+        let shares = self.of(conv.output[1], step, tiles)?;
+        Some(Shares {
+            // Means over rows are summed up call by call.
+            concurrent: self == Self::Channels || conv.pooled.is_none(),
+            ..shares
+        })
     }
 
     /// Returns how a kernel is divided that can be divided along one axis only.

@@ -5,6 +5,7 @@ use minijinja::Value;
 use super::share::{Share, Shares};
 use crate::backend::native::isa::{self, VectorTable};
 use crate::backend::native::render::{RenderError, Renderer};
+use crate::backend::native::spec::Conv;
 use crate::device::Isa;
 use crate::digest::Digest;
 use crate::space::Mapping;
@@ -226,6 +227,31 @@ pub(super) fn parameter(
     value
         .map(|value| value as usize)
         .ok_or(KernelError::Parameter(name))
+}
+
+/// Returns the rows and columns of a mapping's tile, which is not larger than the output.
+pub(super) fn tile(mapping: &Mapping, conv: &Conv) -> Result<[usize; 2], KernelError> {
+    let [_, oh, ow] = conv.output;
+    let columns = parameter(mapping, "tile_w", 0)?.clamp(1, ow);
+    let rows = parameter(mapping, "tile_h", 0)?.clamp(1, oh);
+    Ok([rows, columns])
+}
+
+/// Returns the refusal of a mapping.
+pub(super) fn unsupported(why: &str) -> KernelError {
+    KernelError::Unsupported(why.to_owned())
+}
+
+impl VectorTable {
+    /// Refuses a tile that needs so many vectors if there are fewer registers.
+    pub(super) fn expect_room(&self, vectors: usize) -> Result<(), KernelError> {
+        if vectors > self.registers {
+            return Err(unsupported(
+                "the tile needs more vectors than there are registers",
+            ));
+        }
+        Ok(())
+    }
 }
 
 fn symbol(digest: &Digest) -> String {

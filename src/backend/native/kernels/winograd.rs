@@ -7,7 +7,7 @@ use minijinja::value::Serde;
 use minijinja::{Value, context};
 
 use super::conv::ConvGeometry;
-use super::source::{Kernel, KernelCtx, KernelError, Slot, parameter};
+use super::source::{Kernel, KernelCtx, KernelError, Slot, parameter, unsupported};
 use crate::backend::native::spec::Conv;
 use crate::space::Mapping;
 
@@ -82,11 +82,7 @@ pub fn winograd(
         return Err(unsupported("a layout does not hold vectors"));
     }
     let (r, p) = (int("oc_vectors")?.max(1), int("tile_w")?.max(1));
-    if p * r + r + 1 > table.registers {
-        return Err(unsupported(
-            "the tile needs more vectors than there are registers",
-        ));
-    }
+    table.expect_room(p * r + r + 1)?;
     let [ic, oc] = [conv.input[0], conv.output[0]];
     let vectors = oc.div_ceil(lanes);
     if !vectors.is_multiple_of(r) {
@@ -150,10 +146,6 @@ fn pack(conv: &Conv, matrix: &[[f64; 3]], width: usize, padded_oc: usize) -> Vec
         }
     }
     packed
-}
-
-fn unsupported(why: &str) -> KernelError {
-    KernelError::Unsupported(why.to_owned())
 }
 
 #[cfg(test)]
