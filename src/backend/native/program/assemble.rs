@@ -69,7 +69,7 @@ impl<'a> Choice<'a> {
     }
 }
 
-/// Assembles a program.
+/// Assembles a program for one thread, of which each step runs as a whole.
 ///
 /// # Errors
 /// [`AssembleError`], naming the subgraph whose candidate does not apply.
@@ -79,28 +79,14 @@ pub fn assemble(
     operations: &[Operation],
     choice: &Choice<'_>,
 ) -> Result<Program, AssembleError> {
-    assemble_segmented(ctx, graph, operations, choice, &Segments::default())
+    assemble_for(1, ctx, graph, operations, choice, &Segments::default())
 }
 
-/// Assembles a program of which some parts run some rows at a time.
+/// Assembles a program for some threads, of which some parts run some rows at a time. Several threads
+/// divide the work of kernels among them, except for those parts, which are left to one.
 ///
 /// # Errors
 /// [`AssembleError`], naming the subgraph or segment that does not apply.
-pub fn assemble_segmented(
-    ctx: KernelCtx<'_>,
-    graph: &Graph,
-    operations: &[Operation],
-    choice: &Choice<'_>,
-    segments: &Segments,
-) -> Result<Program, AssembleError> {
-    assemble_for(1, ctx, graph, operations, choice, segments)
-}
-
-/// Assembles a program for some threads. If there are several, they divide the work of kernels among
-/// them, except for what runs some rows at a time: that is left to one.
-///
-/// # Errors
-/// As [`assemble_segmented`].
 pub fn assemble_for(
     threads: usize,
     ctx: KernelCtx<'_>,

@@ -1,6 +1,7 @@
 //! From rendered kernels to calls.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use super::assemble::AssembleError;
 use super::bind::Binder;
@@ -10,7 +11,7 @@ use super::schedule::{Planned, Schedule};
 use super::segment::{Action, Banded};
 use super::threads::Access;
 use super::types::{Arg, KernelSource, Program, Step};
-use crate::backend::native::kernels::{self, Kernel, KernelCtx, Share, Slot};
+use crate::backend::native::kernels::{self, Kernel, KernelCtx, Share};
 use crate::backend::native::spec::Operation;
 use crate::graph::Graph;
 
@@ -46,6 +47,8 @@ impl Emitter<'_> {
             .iter()
             .map(|window| (window.buffer, window.base))
             .collect();
+        // Windows move again and again, each by one kernel.
+        let mut movers: BTreeMap<(BufferId, bool), Kernel> = BTreeMap::new();
         for action in &banded.actions {
             let (stage, buffer, rows, slides) = match action {
                 Action::Run {
@@ -79,14 +82,20 @@ impl Emitter<'_> {
             if rows.is_empty() {
                 continue;
             }
-            let (geometry, held) = (buffers.geometry(buffer), &buffers.all[buffer.0]);
-            let element = held.dtype.bytes();
-            let (name, kernel) = if slides {
-                ("slide", kernels::slide(self.ctx, &geometry, element))
-            } else {
-                ("clear", kernels::clear(self.ctx, &geometry, element))
+            let held = &buffers.all[buffer.0];
+            let kernel = match movers.entry((buffer, slides)) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(place) => {
+                    let make = if slides {
+                        kernels::slide
+                    } else {
+                        kernels::clear
+                    };
+                    let kernel = make(self.ctx, &buffers.geometry(buffer), held.dtype.bytes());
+                    place.insert(kernel.map_err(AssembleError::Convert)?)
+                }
             };
-            let kernel = kernel.map_err(AssembleError::Convert)?;
+            let name = if slides { "slide" } else { "clear" };
             let call = Step {
                 name: format!("{name} rows of {}", self.graph.value(held.value).name),
                 symbol: kernel.symbol(),
@@ -101,7 +110,7 @@ impl Emitter<'_> {
                 has_barrier: false,
                 traces: Vec::new(),
             };
-            add(program, &kernel, call);
+            add(program, kernel, call);
         }
         Ok(())
     }
@@ -113,10 +122,8 @@ impl Emitter<'_> {
             let by_rows = kernel
                 .shares
                 .is_some_and(|shares| shares.axis == Share::Rows);
-            let keeps = kernel
-                .slots
-                .iter()
-                .any(|slot| matches!(slot, Slot::Scratch(_) | Slot::Room(_)));
+            let mut slots = kernel.slots.iter();
+            let keeps = slots.any(|slot| slot.scratch_bytes().is_some());
             if !by_rows || keeps {
                 let subgraph = self.subgraph(step).unwrap_or_default();
                 return Err(AssembleError::Segment {
@@ -129,10 +136,7 @@ impl Emitter<'_> {
     }
 
     fn subgraph(&self, step: usize) -> Option<usize> {
-        match &self.schedule.steps[step] {
-            Planned::Operation { idx, .. } => Some(self.operations[*idx].subgraph),
-            Planned::Convert { .. } => None,
-        }
+        self.schedule.steps[step].subgraph(self.operations)
     }
 
     /// Returns what the call that does all of a step reads and writes.

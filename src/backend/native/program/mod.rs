@@ -15,6 +15,6 @@ mod segment;
 mod threads;
 mod types;
 
-pub use assemble::{AssembleError, Choice, assemble, assemble_for, assemble_segmented};
+pub use assemble::{AssembleError, Choice, assemble, assemble_for};
 pub use segment::{ParseSegmentsError, Segment, Segments, propose};
 pub use types::{Arg, KernelSource, Program, Step};

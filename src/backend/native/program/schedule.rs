@@ -23,6 +23,16 @@ pub(super) enum Planned {
     Convert { from: BufferId, to: BufferId },
 }
 
+impl Planned {
+    /// Returns the subgraph that the step belongs to; conversions belong to none.
+    pub(super) fn subgraph(&self, operations: &[Operation]) -> Option<usize> {
+        match self {
+            Self::Operation { idx, .. } => Some(operations[*idx].subgraph),
+            Self::Convert { .. } => None,
+        }
+    }
+}
+
 /// The buffers of an operation.
 #[derive(Debug, Default)]
 pub(super) struct Bound {

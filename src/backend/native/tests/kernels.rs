@@ -12,9 +12,7 @@ use crate::backend::native::build::{Builder, Toolchain};
 use crate::backend::native::isa;
 use crate::backend::native::kernels::{KernelCtx, Share};
 use crate::backend::native::layout::dims4;
-use crate::backend::native::program::{
-    AssembleError, Choice, Program, Segments, assemble_segmented,
-};
+use crate::backend::native::program::{AssembleError, Choice, Program, Segments, assemble_for};
 use crate::backend::native::render::Renderer;
 use crate::backend::native::spec::{
     Conv, Dense, Epilogue, Kind, Map, MapStep, Operand, Operation, Pool, literal,
@@ -174,7 +172,7 @@ impl Bench {
             share,
         };
         let choice = Choice(&self.candidates);
-        assemble_segmented(ctx, &self.graph, &self.operations, &choice, segments)
+        assemble_for(1, ctx, &self.graph, &self.operations, &choice, segments)
     }
 
     /// Builds and runs the program twice, and compares every output both times: the second run

@@ -8,7 +8,7 @@ use super::text::{Segment, Segments};
 use super::windows::windows;
 use crate::backend::native::program::assemble::{AssembleError, Choice};
 use crate::backend::native::program::buffers::{BufferId, Buffers};
-use crate::backend::native::program::schedule::{Planned, schedule};
+use crate::backend::native::program::schedule::schedule;
 use crate::backend::native::spec::Operation;
 use crate::device::Isa;
 use crate::graph::Graph;
@@ -29,13 +29,8 @@ pub fn propose(
 ) -> Result<Segments, AssembleError> {
     let schedule = schedule(graph, isa, operations, choice)?;
     let steps = &schedule.steps;
-    let subgraphs: Vec<Option<usize>> = steps
-        .iter()
-        .map(|step| match step {
-            Planned::Operation { idx, .. } => Some(operations[*idx].subgraph),
-            Planned::Convert { .. } => None,
-        })
-        .collect();
+    let subgraphs: Vec<Option<usize>> =
+        steps.iter().map(|step| step.subgraph(operations)).collect();
     let stages: Vec<Option<Stage>> = steps
         .iter()
         .map(|step| stage(step, operations, choice, &schedule.buffers))

@@ -76,16 +76,9 @@ pub(in crate::backend::native::program) fn resolve(
 
 /// Returns the steps from the first of a segment's first subgraph to the last of its last one.
 fn steps_of(segment: Segment, steps: &[Planned], operations: &[Operation]) -> Option<Range<usize>> {
-    let subgraph = |planned: &Planned| match planned {
-        Planned::Operation { idx, .. } => Some(operations[*idx].subgraph),
-        Planned::Convert { .. } => None,
-    };
-    let first = steps
-        .iter()
-        .position(|step| subgraph(step) == Some(segment.first))?;
-    let last = steps
-        .iter()
-        .rposition(|step| subgraph(step) == Some(segment.last))?;
+    let is_of = |step: &Planned, subgraph| step.subgraph(operations) == Some(subgraph);
+    let first = steps.iter().position(|step| is_of(step, segment.first))?;
+    let last = steps.iter().rposition(|step| is_of(step, segment.last))?;
     (first <= last).then_some(first..last + 1)
 }
 
