@@ -25,6 +25,17 @@ pub fn clip_bounds(graph: &Graph, node: &Node) -> Option<(f32, f32)> {
     ))
 }
 
+/// Counts an axis or an index from the front, negative ones from the end; `None` if it is not below
+/// `size`.
+pub fn from_front(index: i64, size: usize) -> Option<usize> {
+    let index = if index < 0 {
+        index.checked_add(size as i64)?
+    } else {
+        index
+    };
+    usize::try_from(index).ok().filter(|&index| index < size)
+}
+
 /// Returns the element of an f32 constant that has just one.
 pub fn scalar(graph: &Graph, id: ValueId) -> Option<f32> {
     match graph.constant(id)?.as_f32()? {
@@ -79,4 +90,17 @@ pub fn is_symmetric(graph: &Graph, node: &Node) -> bool {
         && matches!(scales.data(), TensorData::F32(_))
         && node.output(0).is_some()
         && zeros.is_some_and(|zeros| zeros.iter().all(|&zero| zero == middle))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn axes_count_from_both_ends() {
+        assert_eq!(from_front(-1, 3), Some(2));
+        assert_eq!(from_front(2, 3), Some(2));
+        assert_eq!(from_front(3, 3), None);
+        assert_eq!(from_front(-4, 3), None);
+    }
 }

@@ -28,7 +28,7 @@ pub use attribute::Attribute;
 pub use canonical::{canonicalize, spell_out_quantized, write_out_windows};
 pub use compact::compact;
 pub use digest::Digests;
-pub use facts::{affine, clip_bounds, is_symmetric, scalar};
+pub use facts::{affine, clip_bounds, from_front, is_symmetric, scalar};
 use infer::Window;
 pub use infer::{Fact, InferError, Operand, infer};
 pub use partition::partition;

@@ -1,6 +1,8 @@
 //! What is known of a node's inputs and outputs, and small readers over it.
 
-use crate::graph::{DType, Graph, Node, Shape, Tensor, TensorData, ValueId, f16_to_f32};
+use crate::graph::{
+    DType, Graph, Node, Shape, Tensor, TensorData, ValueId, f16_to_f32, from_front,
+};
 
 /// Type and shape of an output.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -175,10 +177,9 @@ impl<'a> Case<'a> {
 
 /// Counts an axis from the front; `rank` itself is out of range.
 pub(super) fn axis(axis: i64, rank: usize) -> Result<usize, InferError> {
-    let from_front = if axis < 0 { axis + rank as i64 } else { axis };
-    match usize::try_from(from_front) {
-        Ok(idx) if idx < rank => Ok(idx),
-        _ => mismatch(format!("axis {axis} is out of range for {rank} dimensions")),
+    match from_front(axis, rank) {
+        Some(idx) => Ok(idx),
+        None => mismatch(format!("axis {axis} is out of range for {rank} dimensions")),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::pick::each_type;
 use super::{elementwise, generate, moves, quantize, reduce};
-use crate::graph::{DType, Fact, Node, Shape, Tensor, TensorData};
+use crate::graph::{DType, Fact, Node, Shape, Tensor, TensorData, from_front};
 
 /// Most elements that are computed here, read and written.
 const MAX_ELEMENTS: usize = 1 << 22;
@@ -40,7 +40,7 @@ impl<'a> Case<'a> {
 
     /// Returns an axis attribute, counted from the front.
     pub(super) fn axis(&self, default: i64, rank: usize) -> Option<usize> {
-        super::pick::wrapped(self.node.int("axis", default), rank)
+        from_front(self.node.int("axis", default), rank)
     }
 
     /// Returns the inferred type of output 0.

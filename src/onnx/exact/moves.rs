@@ -1,8 +1,8 @@
 //! Operators that move elements and keep their bits.
 
 use super::evaluate::{Case, filled};
-use super::pick::{broadcast, each_index, join, positions, strides, take, wrapped};
-use crate::graph::{Shape, Tensor, TensorData};
+use super::pick::{broadcast, each_index, join, positions, strides, take};
+use crate::graph::{Shape, Tensor, TensorData, from_front};
 
 /// Evaluates an operator that moves elements.
 pub(super) fn evaluate(case: &Case<'_>) -> Option<Vec<Tensor>> {
@@ -49,7 +49,7 @@ fn transpose(case: &Case<'_>) -> Option<Vec<Tensor>> {
     let order: Vec<usize> = match case.node.ints("perm") {
         Some(perm) => perm
             .iter()
-            .map(|&axis| wrapped(axis, dims.len()))
+            .map(|&axis| from_front(axis, dims.len()))
             .collect::<Option<_>>()?,
         None => (0..dims.len()).rev().collect(),
     };
@@ -110,7 +110,7 @@ fn slice(case: &Case<'_>) -> Option<Vec<Tensor>> {
     let steps = case.ints(4).unwrap_or_else(|| vec![1; starts.len()]);
     let mut windows = vec![(0, 1); dims.len()];
     for ((&axis, &start), &step) in axes.iter().zip(&starts).zip(&steps) {
-        let axis = wrapped(axis, dims.len())?;
+        let axis = from_front(axis, dims.len())?;
         let size = dims[axis] as i64;
         let from_front = if start < 0 {
             start.saturating_add(size)
@@ -140,7 +140,7 @@ fn gather(case: &Case<'_>) -> Option<Vec<Tensor>> {
     let mut list = Vec::new();
     for block in 0..outer {
         for &index in &indices {
-            let start = (block * dims[axis] + wrapped(index, dims[axis])?) * inner;
+            let start = (block * dims[axis] + from_front(index, dims[axis])?) * inner;
             list.extend(start..start + inner);
         }
     }
@@ -158,7 +158,7 @@ fn along_axis(case: &Case<'_>, dims: &[usize]) -> Option<Vec<usize>> {
     let steps = strides(dims);
     let mut named = indices.iter();
     positions(case.dims(1)?, |index| {
-        let at = wrapped(*named.next()?, dims[axis])?;
+        let at = from_front(*named.next()?, dims[axis])?;
         let all: usize = index.iter().zip(&steps).map(|(i, s)| i * s).sum();
         Some(all - index[axis] * steps[axis] + at * steps[axis])
     })
@@ -178,7 +178,7 @@ fn blocks(case: &Case<'_>, n_batch_dims: usize) -> Option<(Vec<usize>, usize)> {
         let mut start: usize = (0..n_batch_dims).map(|i| index[i] * steps[i]).sum();
         for i in 0..depth {
             let axis = n_batch_dims + i;
-            match indices.get(at + i).and_then(|&v| wrapped(v, dims[axis])) {
+            match indices.get(at + i).and_then(|&v| from_front(v, dims[axis])) {
                 Some(position) => start += position * steps[axis],
                 None => is_complete = false,
             }
@@ -241,7 +241,7 @@ fn pad(case: &Case<'_>) -> Option<Vec<Tensor>> {
         .unwrap_or_else(|| (0..dims.len() as i64).collect());
     let mut begins = vec![0; dims.len()];
     for (&axis, &begin) in axes.iter().zip(&pads) {
-        begins[wrapped(axis, dims.len())?] = begin;
+        begins[from_front(axis, dims.len())?] = begin;
     }
     let fill = match case.input(2) {
         Some(fill) => fill.clone(),

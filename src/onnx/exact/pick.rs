@@ -109,13 +109,3 @@ pub(super) fn positions(
     });
     is_complete.then_some(list)
 }
-
-/// Counts an index from the front; `None` if it is out of range.
-pub(super) fn wrapped(index: i64, size: usize) -> Option<usize> {
-    let from_front = if index < 0 {
-        index.checked_add(size as i64)?
-    } else {
-        index
-    };
-    usize::try_from(from_front).ok().filter(|&i| i < size)
-}

@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 
 use super::evaluate::Case;
 use super::number::Numbers;
-use super::pick::{each_index, strides, wrapped};
-use crate::graph::{DType, Shape, Tensor, TensorData};
+use super::pick::{each_index, strides};
+use crate::graph::{DType, Shape, Tensor, TensorData, from_front};
 
 /// Evaluates an operator that looks at many elements at once.
 pub(super) fn evaluate(case: &Case<'_>) -> Option<Vec<Tensor>> {
@@ -26,7 +26,7 @@ fn reduce(case: &Case<'_>) -> Option<Vec<Tensor>> {
     }
     let axes = axes
         .into_iter()
-        .map(|axis| wrapped(axis, dims.len()))
+        .map(|axis| from_front(axis, dims.len()))
         .collect::<Option<Vec<_>>>()?;
     // Which group each element belongs to: its position with the reduced axes at zero.
     let kept: Vec<usize> = (0..dims.len())
@@ -173,7 +173,7 @@ fn arg(case: &Case<'_>) -> Option<Vec<Tensor>> {
 
 fn cumulative(case: &Case<'_>) -> Option<Vec<Tensor>> {
     let dims = case.dims(0)?;
-    let axis = wrapped(*case.ints(1)?.first()?, dims.len())?;
+    let axis = from_front(*case.ints(1)?.first()?, dims.len())?;
     let is_exclusive = case.node.int("exclusive", 0) != 0;
     let is_reversed = case.node.int("reverse", 0) != 0;
     let is_sum = case.node.op == "CumSum";

@@ -3,6 +3,7 @@
 use super::nest;
 use super::node::LoopNode;
 use crate::backend::native::lower::subgraph::NotCovered;
+use crate::graph::from_front;
 
 /// Loops over the axes that remain, and for each of their places over those that go.
 ///
@@ -64,7 +65,7 @@ pub(super) fn marked(
 ) -> Result<Vec<bool>, NotCovered> {
     let mut over = vec![false; rank];
     for &axis in list {
-        let axis = nest::axis(axis, rank)
+        let axis = from_front(axis, rank)
             .ok_or_else(|| node.refuse(format!("axis {axis} is out of range")))?;
         over[axis] = true;
     }

@@ -8,7 +8,7 @@ use super::nest;
 use super::node::{Known, LoopNode};
 use crate::backend::native::lower::subgraph::NotCovered;
 use crate::backend::native::spec::Operation;
-use crate::graph::DType;
+use crate::graph::{DType, from_front};
 
 /// Elements along each side of a tile: a cache line of f32.
 const TILE: usize = 16;
@@ -174,7 +174,7 @@ fn transpose(node: &LoopNode<'_>) -> Result<Vec<Operation>, NotCovered> {
     let perm: Vec<usize> = match node.node.ints("perm") {
         Some(perm) => perm
             .iter()
-            .filter_map(|&axis| nest::axis(axis, rank))
+            .filter_map(|&axis| from_front(axis, rank))
             .collect(),
         None => (0..rank).rev().collect(),
     };
@@ -195,7 +195,7 @@ fn transpose(node: &LoopNode<'_>) -> Result<Vec<Operation>, NotCovered> {
 /// `Concat` along `axis`.
 fn concat(node: &LoopNode<'_>) -> Result<Vec<Operation>, NotCovered> {
     let y = node.main_output()?;
-    let axis = nest::axis(node.node.int("axis", 1), y.dims().len())
+    let axis = from_front(node.node.int("axis", 1), y.dims().len())
         .ok_or_else(|| node.refuse("`axis` is out of range"))?;
     let strides = nest::dense(y.dims());
     let mut inputs = Vec::new();

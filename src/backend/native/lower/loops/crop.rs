@@ -7,7 +7,7 @@ use super::node::{Known, LoopNode};
 use super::remap;
 use crate::backend::native::lower::subgraph::NotCovered;
 use crate::backend::native::spec::Operation;
-use crate::graph::{Attribute, DType};
+use crate::graph::{Attribute, DType, from_front};
 
 /// Lowers an operator that crops or pads; `None` if it is not one.
 pub(super) fn lower(node: &LoopNode<'_>) -> Option<Result<Vec<Operation>, NotCovered>> {
@@ -33,7 +33,7 @@ fn slice(node: &LoopNode<'_>) -> Result<Vec<Operation>, NotCovered> {
     let mut first = 0;
     for ((&start, &axis), &step) in starts.iter().zip(&axes).zip(&steps) {
         let axis =
-            nest::axis(axis, rank).ok_or_else(|| node.refuse("`axes` names no axis of it"))?;
+            from_front(axis, rank).ok_or_else(|| node.refuse("`axes` names no axis of it"))?;
         let size = x.dims()[axis] as i64;
         let start = if start < 0 {
             start.saturating_add(size)
@@ -72,7 +72,7 @@ fn pad(node: &LoopNode<'_>) -> Result<Vec<Operation>, NotCovered> {
     let mut sides = vec![[0, 0]; rank];
     for (idx, &axis) in axes.iter().enumerate() {
         let axis =
-            nest::axis(axis, rank).ok_or_else(|| node.refuse("`axes` names no axis of it"))?;
+            from_front(axis, rank).ok_or_else(|| node.refuse("`axes` names no axis of it"))?;
         sides[axis] = [pads[idx], pads[axes.len() + idx]];
     }
     let mode = node.node.string("mode", "constant");

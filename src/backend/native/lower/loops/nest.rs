@@ -62,12 +62,6 @@ pub(super) fn merge(dims: &[usize], strides: &[Vec<usize>]) -> (Vec<usize>, Vec<
     (merged, walked)
 }
 
-/// Returns the axis that `axis` names among `rank`; negative ones count from the end.
-pub(super) fn axis(axis: i64, rank: usize) -> Option<usize> {
-    let from_start = if axis < 0 { axis + rank as i64 } else { axis };
-    usize::try_from(from_start).ok().filter(|&axis| axis < rank)
-}
-
 /// Returns the index expression of a place in loops over `i0`, `i1`, ….
 pub(super) fn place(strides: &[usize]) -> String {
     let terms: Vec<String> = strides
@@ -104,13 +98,5 @@ mod tests {
         assert_eq!(extents, [6, 20]);
         assert_eq!(strides, [vec![20, 1], vec![0, 1]]);
         assert_eq!(merge(&[1, 1], &[vec![1, 1]]), (vec![1], vec![vec![0]]));
-    }
-
-    #[test]
-    fn axes_count_from_both_ends() {
-        assert_eq!(axis(-1, 3), Some(2));
-        assert_eq!(axis(2, 3), Some(2));
-        assert_eq!(axis(3, 3), None);
-        assert_eq!(axis(-4, 3), None);
     }
 }

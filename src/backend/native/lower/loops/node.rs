@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::nest;
 use crate::backend::native::lower::subgraph::{Lowering, NotCovered};
 use crate::backend::native::spec::{Kind, Loops, Operation, Source};
-use crate::graph::{DType, Node, Shape, Tensor, ValueId};
+use crate::graph::{DType, Node, Shape, Tensor, ValueId, from_front};
 
 /// A node whose inputs and outputs have known types and shapes.
 pub(super) struct LoopNode<'a> {
@@ -91,7 +90,7 @@ impl<'a> LoopNode<'a> {
 
     /// Returns the axis that an attribute names among `rank`.
     pub(super) fn axis(&self, default: i64, rank: usize) -> Result<usize, NotCovered> {
-        nest::axis(self.node.int("axis", default), rank)
+        from_front(self.node.int("axis", default), rank)
             .ok_or_else(|| self.refuse("`axis` is out of range"))
     }
 

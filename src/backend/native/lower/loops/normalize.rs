@@ -8,7 +8,7 @@ use super::nest;
 use super::node::{Known, LoopNode};
 use crate::backend::native::lower::subgraph::NotCovered;
 use crate::backend::native::spec::Operation;
-use crate::graph::DType;
+use crate::graph::{DType, from_front};
 
 /// Lowers a normalisation; `None` if it is none.
 pub(super) fn lower(node: &LoopNode<'_>) -> Option<Result<Vec<Operation>, NotCovered>> {
@@ -29,7 +29,7 @@ struct Groups {
 fn over_last_axes(node: &LoopNode<'_>) -> Result<Vec<Operation>, NotCovered> {
     let x = node.required(0)?;
     let dims = x.dims();
-    let axis = nest::axis(node.node.int("axis", -1), dims.len())
+    let axis = from_front(node.node.int("axis", -1), dims.len())
         .ok_or_else(|| node.refuse("`axis` is out of range"))?;
     let groups = Groups {
         count: dims[..axis].iter().product(),

@@ -3,11 +3,10 @@
 use serde_json::json;
 
 use super::element;
-use super::nest;
 use super::node::{Known, LoopNode};
 use crate::backend::native::lower::subgraph::NotCovered;
 use crate::backend::native::spec::Operation;
-use crate::graph::DType;
+use crate::graph::{DType, from_front};
 
 /// Lowers a conversion from or to quantised numbers; `None` if it is none.
 pub(super) fn lower(node: &LoopNode<'_>) -> Option<Result<Vec<Operation>, NotCovered>> {
@@ -38,7 +37,7 @@ fn scales(node: &LoopNode<'_>, x: &Known<'_>, scale: &Known<'_>) -> Result<Scale
             is_inner: false,
         });
     }
-    let axis = nest::axis(node.node.int("axis", 1), x.dims().len())
+    let axis = from_front(node.node.int("axis", 1), x.dims().len())
         .ok_or_else(|| node.refuse("`axis` is out of range"))?;
     let (before, rest) = x.dims().split_at(axis);
     let extents = [before.iter().product(), rest[0], rest[1..].iter().product()];

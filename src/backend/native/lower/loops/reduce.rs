@@ -11,7 +11,7 @@ use super::nest;
 use super::node::LoopNode;
 use crate::backend::native::lower::subgraph::NotCovered;
 use crate::backend::native::spec::Operation;
-use crate::graph::DType;
+use crate::graph::{DType, from_front};
 
 /// Lowers a reduction; `None` if it is none.
 pub(super) fn lower(node: &LoopNode<'_>) -> Option<Result<Vec<Operation>, NotCovered>> {
@@ -218,7 +218,7 @@ fn reduce(node: &LoopNode<'_>, kind: &str) -> Result<Vec<Operation>, NotCovered>
 
 fn arg(node: &LoopNode<'_>) -> Result<Vec<Operation>, NotCovered> {
     let (x, y) = (node.required(0)?, node.main_output()?);
-    let axis = nest::axis(node.node.int("axis", 0), x.dims().len())
+    let axis = from_front(node.node.int("axis", 0), x.dims().len())
         .ok_or_else(|| node.refuse("`axis` is out of range"))?;
     if x.dtype == DType::Bool {
         return Err(node.refuse("elements of bool"));

@@ -3,11 +3,10 @@
 use serde_json::json;
 
 use super::element;
-use super::nest;
 use super::node::LoopNode;
 use crate::backend::native::lower::subgraph::NotCovered;
 use crate::backend::native::spec::Operation;
-use crate::graph::DType;
+use crate::graph::{DType, from_front};
 
 /// Lowers a running operator; `None` if it is not one.
 pub(super) fn lower(node: &LoopNode<'_>) -> Option<Result<Vec<Operation>, NotCovered>> {
@@ -28,7 +27,7 @@ fn scan(
     let (x, y) = (node.required(0)?, node.main_output()?);
     let axis = node.constant_ints(1)?;
     let axis = match axis.as_deref() {
-        Some(&[axis]) => nest::axis(axis, x.dims().len()),
+        Some(&[axis]) => from_front(axis, x.dims().len()),
         _ => None,
     };
     let axis = axis.ok_or_else(|| node.refuse("its axis is not one of its input's"))?;

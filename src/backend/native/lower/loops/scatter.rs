@@ -12,7 +12,7 @@ use super::nest;
 use super::node::{Known, LoopNode};
 use crate::backend::native::lower::subgraph::NotCovered;
 use crate::backend::native::spec::Operation;
-use crate::graph::DType;
+use crate::graph::{DType, from_front};
 
 /// Lowers an operator that scatters; `None` if it is not one.
 pub(super) fn lower(node: &LoopNode<'_>) -> Option<Result<Vec<Operation>, NotCovered>> {
@@ -141,7 +141,7 @@ fn scatter_nd(node: &LoopNode<'_>) -> Result<Vec<Operation>, NotCovered> {
 fn tensor_scatter(node: &LoopNode<'_>) -> Result<Vec<Operation>, NotCovered> {
     let (x, updates, starts) = (node.required(0)?, node.required(1)?, node.input(2));
     let dims = x.dims();
-    let axis = nest::axis(node.node.int("axis", -2), dims.len())
+    let axis = from_front(node.node.int("axis", -2), dims.len())
         .filter(|&axis| axis > 0 && updates.dims().len() == dims.len())
         .ok_or_else(|| node.refuse("`axis` is out of range"))?;
     let (n_batches, size, n_rows) = (dims[0], dims[axis], updates.dims()[axis]);

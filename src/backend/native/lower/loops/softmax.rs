@@ -3,11 +3,10 @@
 use serde_json::json;
 
 use super::element;
-use super::nest;
 use super::node::LoopNode;
 use crate::backend::native::lower::subgraph::NotCovered;
 use crate::backend::native::spec::Operation;
-use crate::graph::DType;
+use crate::graph::{DType, from_front};
 
 /// Lowers an operator that relates the elements along an axis; `None` if it is not one.
 pub(super) fn lower(node: &LoopNode<'_>) -> Option<Result<Vec<Operation>, NotCovered>> {
@@ -26,7 +25,7 @@ fn lower_node(node: &LoopNode<'_>) -> Result<Vec<Operation>, NotCovered> {
     // Before opset 13 the axis splits the extents in two, and may be their number.
     let splits = node.opset() < 13;
     let stated = node.node.int("axis", if splits { 1 } else { -1 });
-    let axis = match nest::axis(stated, rank) {
+    let axis = match from_front(stated, rank) {
         Some(axis) => axis,
         None if splits && stated == rank as i64 => rank,
         None if rank == 0 => 0,

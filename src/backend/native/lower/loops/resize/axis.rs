@@ -1,9 +1,8 @@
 //! What a resampled axis looks like: sizes, scale and region.
 
-use crate::backend::native::lower::loops::nest;
 use crate::backend::native::lower::loops::node::LoopNode;
 use crate::backend::native::lower::subgraph::NotCovered;
-use crate::graph::{Attribute, Tensor, TensorData};
+use crate::graph::{Attribute, Tensor, TensorData, from_front};
 
 /// An axis of the input, and what it becomes.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,7 +36,7 @@ pub(super) fn axes(node: &LoopNode<'_>) -> Result<Vec<Axis>, NotCovered> {
         })
         .collect();
     let named: Option<Vec<usize>> = match node.node.ints("axes") {
-        Some(list) => list.iter().map(|&axis| nest::axis(axis, rank)).collect(),
+        Some(list) => list.iter().map(|&axis| from_front(axis, rank)).collect(),
         None => Some((0..rank).collect()),
     };
     let named = named.ok_or_else(|| node.refuse("`axes` is out of range"))?;
