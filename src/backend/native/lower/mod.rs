@@ -13,4 +13,4 @@ mod quantized;
 mod resample;
 mod subgraph;
 
-pub use subgraph::{NotCovered, lower, lower_plain, lower_subgraph};
+pub use subgraph::{NotCovered, lower, lower_plain};

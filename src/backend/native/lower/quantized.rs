@@ -8,7 +8,7 @@ use super::epilogue::is_view;
 use super::subgraph::{Lowering, NotCovered};
 use crate::backend::native::layout::dims4;
 use crate::backend::native::spec::{Affine, Kind, Map, MapStep, Operation, Quantized, Table};
-use crate::graph::{DType, Node, NodeId, TensorData, ValueId, affine, table};
+use crate::graph::{DType, Node, NodeId, TensorData, ValueId, affine, from_front, table};
 
 /// The operands of a layer of integers.
 pub(super) struct Operands<'a> {
@@ -35,15 +35,11 @@ impl Operands<'_> {
     ) -> Result<Quantized, NotCovered> {
         let rank = node
             .input(1)
-            .map_or(0, |id| ctx.graph.value(id).shape.rank()) as i64;
-        let own = if self.axis < 0 {
-            self.axis + rank
-        } else {
-            self.axis
-        };
+            .map_or(0, |id| ctx.graph.value(id).shape.rank());
+        let own = from_front(self.axis, rank);
         let scales = match self.scales {
             [scale] => vec![*scale; n_channels],
-            scales if own == axis as i64 && scales.len() == n_channels => scales.to_vec(),
+            scales if own == Some(axis) && scales.len() == n_channels => scales.to_vec(),
             _ => return Err(ctx.not_covered(node, "scales along another axis of the weights")),
         };
         Ok(Quantized {
@@ -97,7 +93,7 @@ impl<'a> Lowering<'a> {
     /// Returns the function of an 8-bit value that nodes begin with, and how many of them it is.
     pub(super) fn table(&self, nodes: &[NodeId]) -> Option<(usize, Table, ValueId)> {
         let from = self.node(*nodes.first()?).input(0)?;
-        let found = table(self.graph, &self.graph.consumers(), from)?;
+        let found = table(self.graph, self.consumers, from)?;
         let entries = found.entries;
         nodes
             .starts_with(&found.nodes)

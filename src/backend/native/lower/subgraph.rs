@@ -23,19 +23,25 @@ pub struct NotCovered {
 /// # Errors
 /// All operators that are not covered.
 pub fn lower(graph: &Graph, partition: &Partition) -> Result<Vec<Operation>, Vec<NotCovered>> {
-    lower_each(partition, |subgraph, idx| {
-        lower_subgraph(graph, subgraph, idx)
-    })
+    lower_each(graph, partition, tuned)
 }
 
 fn lower_each(
+    graph: &Graph,
     partition: &Partition,
-    lower: impl Fn(&Subgraph, usize) -> Result<Vec<Operation>, NotCovered>,
+    lower: impl Fn(&Lowering<'_>) -> Result<Vec<Operation>, NotCovered>,
 ) -> Result<Vec<Operation>, Vec<NotCovered>> {
+    let consumers = graph.consumers();
     let mut operations = Vec::new();
     let mut missing = Vec::new();
     for (idx, subgraph) in partition.subgraphs.iter().enumerate() {
-        match lower(subgraph, idx) {
+        let ctx = Lowering {
+            graph,
+            subgraph,
+            idx,
+            consumers: &consumers,
+        };
+        match lower(&ctx) {
             Ok(lowered) => operations.extend(lowered),
             Err(not_covered) => missing.push(not_covered),
         }
@@ -53,48 +59,29 @@ fn lower_each(
 /// All operators that are not covered.
 pub fn lower_plain(graph: &Graph) -> Result<Vec<Operation>, Vec<NotCovered>> {
     let partition = Partition::by_node(graph);
-    lower_each(&partition, |subgraph, idx| {
-        let ctx = Lowering {
-            graph,
-            subgraph,
-            idx,
-        };
-        plain(&ctx, &subgraph.nodes())
-    })
+    lower_each(graph, &partition, |ctx| plain(ctx, &ctx.subgraph.nodes()))
 }
 
-/// Lowers one subgraph.
-///
-/// # Errors
-/// [`NotCovered`] for the first operator without a kernel.
-pub fn lower_subgraph(
-    graph: &Graph,
-    subgraph: &Subgraph,
-    idx: usize,
-) -> Result<Vec<Operation>, NotCovered> {
-    let anchor = graph.node(subgraph.anchor);
-    let ctx = Lowering {
-        graph,
-        subgraph,
-        idx,
-    };
+/// Lowers a subgraph by its tuned kernel, or else node by node.
+fn tuned(ctx: &Lowering<'_>) -> Result<Vec<Operation>, NotCovered> {
+    let anchor = ctx.graph.node(ctx.subgraph.anchor);
     let tuned = match anchor.op.as_str() {
-        "Conv" => layers::convolution(&ctx, anchor).or_else(|_| loops::convolution(&ctx, anchor)),
+        "Conv" => layers::convolution(ctx, anchor).or_else(|_| loops::convolution(ctx, anchor)),
         "ConvTranspose" => {
-            deconv::deconvolution(&ctx, anchor).or_else(|_| loops::convolution(&ctx, anchor))
+            deconv::deconvolution(ctx, anchor).or_else(|_| loops::convolution(ctx, anchor))
         }
-        "Concat" => join::concat(&ctx, anchor),
-        "Resize" | "Upsample" => resample::nearest(&ctx, anchor),
+        "Concat" => join::concat(ctx, anchor),
+        "Resize" | "Upsample" => resample::nearest(ctx, anchor),
         "Gemm" | "MatMul" => {
-            layers::fully_connected(&ctx, anchor).or_else(|_| loops::product(&ctx, anchor))
+            layers::fully_connected(ctx, anchor).or_else(|_| loops::product(ctx, anchor))
         }
         "MaxPool" | "AveragePool" | "GlobalAveragePool" | "GlobalMaxPool" => {
-            layers::pooling(&ctx, anchor)
+            layers::pooling(ctx, anchor)
         }
-        op if epilogue::is_view(op) => layers::alias(&ctx, anchor),
-        _ => elementwise::chain(&ctx),
+        op if epilogue::is_view(op) => layers::alias(ctx, anchor),
+        _ => elementwise::chain(ctx),
     };
-    tuned.or_else(|_| one_by_one(&ctx, &subgraph.nodes()))
+    tuned.or_else(|_| one_by_one(ctx, &ctx.subgraph.nodes()))
 }
 
 /// Lowers nodes on their own: conversions between u8 and f32 to maps, all else to plain loops.
@@ -126,6 +113,8 @@ pub(super) struct Lowering<'a> {
     pub(super) graph: &'a Graph,
     pub(super) subgraph: &'a Subgraph,
     pub(super) idx: usize,
+    /// The nodes that read each value of the graph.
+    pub(super) consumers: &'a [Vec<NodeId>],
 }
 
 impl Lowering<'_> {

@@ -1,6 +1,6 @@
 //! Adding nodes and values to a graph.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::graph::{DType, Graph, Node, Shape, Tensor, Value, ValueId};
@@ -8,7 +8,7 @@ use crate::graph::{DType, Graph, Node, Shape, Tensor, Value, ValueId};
 /// Adds to a graph; names are made unique. Nodes are out of order until the graph is compacted.
 pub(super) struct Builder<'a> {
     pub(super) graph: &'a mut Graph,
-    names: std::collections::BTreeSet<String>,
+    names: BTreeSet<String>,
 }
 
 impl<'a> Builder<'a> {

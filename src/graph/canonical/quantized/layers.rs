@@ -8,20 +8,22 @@ use crate::graph::{Attribute, DType, Graph, Node, NodeId, Shape, Tensor, TensorD
 /// A layer whose weights are not around zero stays as it is: there is an exact kernel for it.
 pub(super) fn spell_out(graph: &mut Graph) {
     let mut changed = false;
-    for idx in 0..graph.nodes.len() {
-        let layer = match graph.nodes[idx].op.as_str() {
+    let mut builder = Builder::new(graph);
+    for idx in 0..builder.graph.nodes.len() {
+        let layer = match builder.graph.nodes[idx].op.as_str() {
             "QLinearConv" => "Conv",
             "QLinearMatMul" => "MatMul",
             _ => continue,
         };
-        changed |= rewrite(graph, NodeId(idx), layer).is_some();
+        changed |= rewrite(&mut builder, NodeId(idx), layer).is_some();
     }
     if changed {
         compact(graph);
     }
 }
 
-fn rewrite(graph: &mut Graph, id: NodeId, layer: &str) -> Option<()> {
+fn rewrite(builder: &mut Builder<'_>, id: NodeId, layer: &str) -> Option<()> {
+    let graph = &*builder.graph;
     let node = graph.node(id).clone();
     let (x, w, y) = (node.input(0)?, node.input(3)?, node.output(0)?);
     let title = graph.value(y).name.clone();
@@ -35,7 +37,6 @@ fn rewrite(graph: &mut Graph, id: NodeId, layer: &str) -> Option<()> {
     }
     let shape = |id| graph.value(id).shape.clone();
     let (x_shape, w_shape, y_shape) = (shape(x), shape(w), shape(y));
-    let mut builder = Builder::new(graph);
     let mut value =
         |part: &str, shape: Shape| builder.value(&format!("{title}/{part}"), DType::F32, shape);
     let (real_x, real_w, real_y) = (
@@ -73,7 +74,7 @@ fn rewrite(graph: &mut Graph, id: NodeId, layer: &str) -> Option<()> {
         inputs: vec![Some(real_y), node.input(6), node.input(7)],
         ..node
     };
-    graph.nodes[id.0] = output;
+    builder.graph.nodes[id.0] = output;
     Some(())
 }
 

@@ -7,8 +7,10 @@ use crate::graph::{Graph, ValueId, affine, compact};
 /// output of the model, or else the first reader, keeps the value's name.
 pub(in crate::graph::canonical) fn separate(graph: &mut Graph) {
     let consumers = graph.consumers();
-    let mut changed = false;
-    for idx in 0..graph.nodes.len() {
+    let n_nodes = graph.nodes.len();
+    let mut builder = Builder::new(graph);
+    for idx in 0..n_nodes {
+        let graph = &*builder.graph;
         let node = graph.nodes[idx].clone();
         let Some(real) = node.output(0).filter(|_| node.op == "DequantizeLinear") else {
             continue;
@@ -20,20 +22,18 @@ pub(in crate::graph::canonical) fn separate(graph: &mut Graph) {
             continue;
         }
         for reader in readers.into_iter().skip(n_kept) {
-            let value = graph.value(real).clone();
-            let mut builder = Builder::new(graph);
+            let value = builder.graph.value(real).clone();
             let copy = builder.value(&value.name, value.dtype, value.shape);
             let inputs: Vec<ValueId> = node.inputs.iter().flatten().copied().collect();
             builder.node("DequantizeLinear", &inputs, copy);
-            for id in graph.nodes[reader.0].inputs.iter_mut().flatten() {
+            for id in builder.graph.nodes[reader.0].inputs.iter_mut().flatten() {
                 if *id == real {
                     *id = copy;
                 }
             }
-            changed = true;
         }
     }
-    if changed {
+    if graph.nodes.len() > n_nodes {
         compact(graph);
     }
 }

@@ -10,7 +10,9 @@ const OFFSET: i32 = 128;
 
 /// Turns u8 weights around 128 into i8 around 0.
 pub(super) fn weights(graph: &mut Graph) {
-    for idx in 0..graph.nodes.len() {
+    let mut builder = Builder::new(graph);
+    for idx in 0..builder.graph.nodes.len() {
+        let graph = &*builder.graph;
         let node = graph.nodes[idx].clone();
         if node.op != "DequantizeLinear" || !is_symmetric(graph, &node) {
             continue;
@@ -27,8 +29,8 @@ pub(super) fn weights(graph: &mut Graph) {
             continue;
         };
         let name = graph.value(id).name.clone();
-        let id = Builder::new(graph).constant(&format!("{name}/i8"), signed);
-        let inputs = &mut graph.nodes[idx].inputs;
+        let id = builder.constant(&format!("{name}/i8"), signed);
+        let inputs = &mut builder.graph.nodes[idx].inputs;
         inputs[0] = Some(id);
         // Without a zero point it is 0.
         inputs.truncate(2);
@@ -41,7 +43,9 @@ pub(super) fn activations(graph: &mut Graph) {
     ports(graph);
     let producers = graph.producers();
     let consumers = graph.consumers();
-    for idx in 0..graph.values.len() {
+    let mut builder = Builder::new(graph);
+    for idx in 0..builder.graph.values.len() {
+        let graph = &*builder.graph;
         let id = ValueId(idx);
         let value = graph.value(id);
         if value.dtype != DType::I8 || value.data.is_some() || graph.outputs.contains(&id) {
@@ -63,13 +67,14 @@ pub(super) fn activations(graph: &mut Graph) {
             continue;
         };
         for (node, zero) in all.into_iter().zip(zeros) {
-            set_zero(graph, node, zero + OFFSET);
+            set_zero(&mut builder, node, zero + OFFSET);
         }
-        graph.values[idx].dtype = DType::U8;
+        builder.graph.values[idx].dtype = DType::U8;
     }
 }
 
-fn set_zero(graph: &mut Graph, node: NodeId, zero: i32) {
+fn set_zero(builder: &mut Builder<'_>, node: NodeId, zero: i32) {
+    let graph = &*builder.graph;
     let name = graph.node(node).input(1);
     let name = name.map_or(String::new(), |id| format!("{}/u8", graph.value(id).name));
     let Ok(zero) = Tensor::new(Shape::default(), TensorData::U8(vec![zero as u8])) else {
@@ -83,8 +88,8 @@ fn set_zero(graph: &mut Graph, node: NodeId, zero: i32) {
     let Ok(zero) = zero.reshaped(shape.unwrap_or_default()) else {
         return;
     };
-    let id = Builder::new(graph).constant(&name, zero);
-    let node = &mut graph.nodes[node.0];
+    let id = builder.constant(&name, zero);
+    let node = &mut builder.graph.nodes[node.0];
     node.attributes.remove("output_dtype");
     node.inputs.truncate(2);
     node.inputs.push(Some(id));
@@ -94,7 +99,9 @@ fn set_zero(graph: &mut Graph, node: NodeId, zero: i32) {
 /// outputs that are quantised.
 fn ports(graph: &mut Graph) {
     let n_nodes = graph.nodes.len();
+    let mut builder = Builder::new(graph);
     for idx in 0..n_nodes {
+        let graph = &*builder.graph;
         let node = graph.nodes[idx].clone();
         let Some((scale, zero)) = affine(graph, &node) else {
             continue;
@@ -112,7 +119,6 @@ fn ports(graph: &mut Graph) {
         }
         let title = graph.value(to).name.clone();
         let shape = graph.value(to).shape.clone();
-        let mut builder = Builder::new(graph);
         let scalar = |data| Tensor::new(Shape::default(), data);
         let (Ok(scale), Ok(zero)) = (
             scalar(TensorData::F32(vec![scale])),
@@ -128,12 +134,12 @@ fn ports(graph: &mut Graph) {
             // i8 → real → u8 → what was read.
             builder.node("QuantizeLinear", &[real, scale, zero], byte);
             builder.node("DequantizeLinear", &[byte, scale, zero], to);
-            graph.nodes[idx].outputs[0] = Some(real);
+            builder.graph.nodes[idx].outputs[0] = Some(real);
         } else {
             // What was quantised → u8 → real → i8.
             builder.node("QuantizeLinear", &[from, scale, zero], byte);
             builder.node("DequantizeLinear", &[byte, scale, zero], real);
-            graph.nodes[idx].inputs[0] = Some(real);
+            builder.graph.nodes[idx].inputs[0] = Some(real);
         }
     }
     if graph.nodes.len() > n_nodes {
