@@ -10,8 +10,9 @@ use metainfer::backend::{Artifact, Backend};
 use metainfer::device::probe;
 use metainfer::graph::partition;
 use metainfer::label::Latency;
-use metainfer::measure::{Worker, WorkerSpec};
 use metainfer::onnx::{LoadOptions, Reference, random_inputs, write_tensors};
+
+use crate::worker::worker;
 
 const LIMIT: Duration = Duration::from_mins(5);
 
@@ -54,13 +55,7 @@ async fn the_fixture_gives_the_reference_numbers_in_each_step_and_as_a_whole() {
     let model = fixtures.join("fashion/models/fashion.onnx");
     let artifact = build(&model, "image", &[1, 1, 28, 28], dir.path());
     let n_steps = artifact.steps.len();
-    let mut worker = Worker::spawn(&WorkerSpec {
-        command: env!("CARGO_BIN_EXE_cargo-metainfer").into(),
-        args: vec!["metainfer".into(), "worker".into()],
-        cpu: None,
-        memory_limit_bytes: None,
-    })
-    .unwrap();
+    let mut worker = worker();
     worker.load(0, artifact, LIMIT).await.unwrap();
     let reference = dir.path().join("reference.safetensors");
     let verified = worker.verify(0, reference, LIMIT).await.unwrap();

@@ -13,12 +13,12 @@ use metainfer::device::probe;
 use metainfer::graph::partition;
 use metainfer::label::Outcome;
 use metainfer::lock;
-use metainfer::measure::{Worker, WorkerSpec};
 use metainfer::onnx::{LoadOptions, Reference, random_inputs, write_tensors};
 
 use crate::support::Sandbox;
 use crate::support::inside::{Fault, Log, run};
 use crate::support::tiny::{self, Conv, Tiny};
+use crate::worker::worker;
 
 const LIMIT: Duration = Duration::from_mins(5);
 
@@ -91,13 +91,7 @@ impl Fixture {
 #[tokio::test]
 async fn one_two_and_three_threads_give_the_same_bits_whatever_is_divided() {
     let fixture = Fixture::new();
-    let mut worker = Worker::spawn(&WorkerSpec {
-        command: env!("CARGO_BIN_EXE_cargo-metainfer").into(),
-        args: vec!["metainfer".into(), "worker".into()],
-        cpu: None,
-        memory_limit_bytes: None,
-    })
-    .unwrap();
+    let mut worker = worker();
     let mut expected: Option<Vec<u8>> = None;
     // Part of the last one runs some rows at a time, on one of its threads.
     let ways = [

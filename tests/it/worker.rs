@@ -182,7 +182,7 @@ pub(crate) fn spec() -> WorkerSpec {
     }
 }
 
-fn worker() -> Worker {
+pub(crate) fn worker() -> Worker {
     Worker::spawn(&spec()).unwrap()
 }
 

@@ -1,14 +1,10 @@
 //! The number of the generator moves with what it makes.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::node::untuned;
+use super::node::untuned_program;
 use crate::backend::native::backend::GENERATOR;
-use crate::backend::native::kernels::{KernelCtx, Share};
 use crate::backend::native::lower::lower;
-use crate::backend::native::program::{Choice, assemble};
-use crate::backend::native::render::Renderer;
 use crate::device::Isa;
 use crate::digest::Encoder;
 use crate::graph::partition;
@@ -30,16 +26,10 @@ fn other_programs_have_another_generator_number() {
     let loaded = load(&fixture, &options).unwrap();
     let partition = partition(&loaded.graph);
     let operations = lower(&loaded.graph, &partition).unwrap();
-    let renderer = Renderer::new(&BTreeMap::new()).unwrap();
     let mut encoder = Encoder::new("test of the generator");
     for isa in [Isa::Portable, Isa::X86V2, Isa::X86V3, Isa::X86V4] {
-        let candidates = untuned(isa, &operations, partition.subgraphs.len());
-        let ctx = KernelCtx {
-            renderer: &renderer,
-            isa,
-            share: Share::Whole,
-        };
-        let program = assemble(ctx, &loaded.graph, &operations, &Choice(&candidates)).unwrap();
+        let n_subgraphs = partition.subgraphs.len();
+        let program = untuned_program(isa, &loaded.graph, &operations, n_subgraphs);
         encoder.u64(program.arena_bytes as u64);
         encoder.bytes(&program.weights);
         for step in &program.steps {

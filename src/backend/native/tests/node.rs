@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::run::build_and_run_twice;
 use crate::backend::native::kernels::{KernelCtx, Share};
 use crate::backend::native::lower::lower;
-use crate::backend::native::program::{Choice, assemble};
+use crate::backend::native::program::{Choice, Program, assemble};
 use crate::backend::native::render::Renderer;
 use crate::backend::native::space::default_mapping;
 use crate::backend::native::spec::Operation;
@@ -101,14 +101,8 @@ impl NodeTest {
         for isa in [Isa::Portable, widest] {
             let partition = partition(&graph);
             let operations = lower(&graph, &partition).unwrap();
-            let candidates = untuned(isa, &operations, partition.subgraphs.len());
-            let renderer = Renderer::new(&BTreeMap::new()).unwrap();
-            let ctx = KernelCtx {
-                renderer: &renderer,
-                isa,
-                share: Share::Whole,
-            };
-            let program = assemble(ctx, &graph, &operations, &Choice(&candidates)).unwrap();
+            let n_subgraphs = partition.subgraphs.len();
+            let program = untuned_program(isa, &graph, &operations, n_subgraphs);
             for outputs in build_and_run_twice(&program, &inputs) {
                 for (actual, expected) in outputs.iter().zip(expected) {
                     compare(&self.node.op, actual, expected, tolerance);
@@ -173,8 +167,25 @@ impl NodeTest {
     }
 }
 
+/// Assembles the operations of a graph as they are untuned.
+pub(super) fn untuned_program(
+    isa: Isa,
+    graph: &Graph,
+    operations: &[Operation],
+    n_subgraphs: usize,
+) -> Program {
+    let renderer = Renderer::new(&BTreeMap::new()).unwrap();
+    let ctx = KernelCtx {
+        renderer: &renderer,
+        isa,
+        share: Share::Whole,
+    };
+    let candidates = untuned(isa, operations, n_subgraphs);
+    assemble(ctx, graph, operations, &Choice(&candidates)).unwrap()
+}
+
 /// Returns the untuned default of each subgraph.
-pub(super) fn untuned(isa: Isa, operations: &[Operation], n_subgraphs: usize) -> Vec<Candidate> {
+fn untuned(isa: Isa, operations: &[Operation], n_subgraphs: usize) -> Vec<Candidate> {
     let of = |idx| {
         operations
             .iter()

@@ -9,7 +9,7 @@ use crate::backend::native::isa;
 use crate::backend::native::kernels::Share;
 use crate::backend::native::layout::Layout;
 use crate::backend::native::space::{Spaces, default_mapping};
-use crate::backend::native::spec::{Affine, Conv, Epilogue, Kind, Operation, literal};
+use crate::backend::native::spec::{Affine, Conv, Epilogue, Kind, Operation, Quantized, literal};
 use crate::device::Isa;
 use crate::graph::ValueId;
 use crate::space::Mapping;
@@ -123,41 +123,57 @@ fn random_mapping(rng: &mut ChaCha8Rng, lanes: &[i64]) -> Mapping {
         .with("taps", pick(rng, &["loop", "kw", "all"]))
 }
 
+/// Adds two kernels for each case, of random numbers, layouts and mappings that apply; returns how
+/// many did not.
+pub(super) fn random_cases(
+    bench: &mut QBench,
+    cases: &[Conv],
+    layouts: &[Layout],
+    vary: impl Fn(&mut Quantized, &mut ChaCha8Rng),
+    mapping: impl Fn(&mut ChaCha8Rng, &[i64]) -> Mapping,
+) -> usize {
+    let lanes = isa::tables(bench.isa).iter().map(|t| t.lanes as i64);
+    let lanes: Vec<i64> = lanes.collect();
+    let mut refusals = 0;
+    for (idx, case) in cases.iter().enumerate() {
+        let mut found = 0;
+        for _ in 0..400 {
+            bench.share = pick(&mut bench.rng, &SHARES);
+            let rng = &mut bench.rng;
+            let mut conv = case.clone();
+            let zero_points = [pick(rng, &[0, 128, 255, 3]), pick(rng, &[0, 128, 255]), 77];
+            let mut weights = rng.clone();
+            quantize(&mut conv, zero_points, |_| weights.random(), rng);
+            vary(conv.quantized.as_mut().unwrap(), rng);
+            let layouts = [pick(rng, layouts), pick(rng, layouts)];
+            let mapping = mapping(rng, &lanes);
+            let what = format!("case {idx}, {layouts:?} {:?}", conv.epilogue);
+            match bench.conv(&conv, layouts, None, &mapping, &what) {
+                Ok(()) => found += 1,
+                Err(_) => refusals += 1,
+            }
+            if found == 2 {
+                break;
+            }
+        }
+        assert_eq!(found, 2, "case {idx} on {}", bench.isa);
+    }
+    refusals
+}
+
 #[test]
 fn convolutions_of_integers_follow_their_formula() {
     for isa in isas() {
-        let lanes: Vec<i64> = isa::tables(isa).iter().map(|t| t.lanes as i64).collect();
         let mut bench = QBench::new(isa);
-        let mut refusals = 0;
-        for (idx, case) in cases().iter().enumerate() {
-            let mut found = 0;
-            for _ in 0..400 {
-                bench.share = pick(&mut bench.rng, &SHARES);
-                let rng = &mut bench.rng;
-                let mut conv = case.clone();
-                let zero_points = [pick(rng, &[0, 128, 255, 3]), pick(rng, &[0, 128, 255]), 77];
-                let mut weights = rng.clone();
-                quantize(&mut conv, zero_points, |_| weights.random(), rng);
-                let quantized = conv.quantized.as_mut().unwrap();
-                if rng.random_bool(0.25) {
-                    quantized.y = None;
-                }
-                if rng.random_bool(0.3) {
-                    quantized.residual = None;
-                }
-                let layouts = [pick(rng, &LAYOUTS), pick(rng, &LAYOUTS)];
-                let mapping = random_mapping(rng, &lanes);
-                let what = format!("case {idx}, {layouts:?} {:?}", conv.epilogue);
-                match bench.conv(&conv, layouts, None, &mapping, &what) {
-                    Ok(()) => found += 1,
-                    Err(_) => refusals += 1,
-                }
-                if found == 2 {
-                    break;
-                }
+        let vary = |quantized: &mut Quantized, rng: &mut ChaCha8Rng| {
+            if rng.random_bool(0.25) {
+                quantized.y = None;
             }
-            assert_eq!(found, 2, "case {idx} on {isa}");
-        }
+            if rng.random_bool(0.3) {
+                quantized.residual = None;
+            }
+        };
+        let refusals = random_cases(&mut bench, &cases(), &LAYOUTS, vary, random_mapping);
         assert!(
             refusals > 0,
             "random mappings include some that do not apply"

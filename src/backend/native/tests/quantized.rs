@@ -1,18 +1,14 @@
 //! Chains between 8-bit integers: what is fused against the same nodes one by one.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::kernels::isas;
-use super::node::untuned;
+use super::node::untuned_program;
 use super::run::build_and_run_twice;
-use crate::backend::native::kernels::{KernelCtx, Share};
 use crate::backend::native::lower::lower;
-use crate::backend::native::program::{Choice, assemble};
-use crate::backend::native::render::Renderer;
 use crate::backend::native::spec::{Kind, Operation};
 use crate::device::Isa;
 use crate::graph::{
@@ -186,14 +182,7 @@ impl Model {
         partition: &Partition,
     ) -> (Vec<Operation>, Vec<Vec<u8>>) {
         let operations = lower(graph, partition).unwrap();
-        let candidates = untuned(isa, &operations, partition.subgraphs.len());
-        let renderer = Renderer::new(&BTreeMap::new()).unwrap();
-        let ctx = KernelCtx {
-            renderer: &renderer,
-            isa,
-            share: Share::Whole,
-        };
-        let program = assemble(ctx, graph, &operations, &Choice(&candidates)).unwrap();
+        let program = untuned_program(isa, graph, &operations, partition.subgraphs.len());
         let [first, second] = build_and_run_twice(&program, std::slice::from_ref(&self.input));
         assert_eq!(first, second, "a run leaves the borders as they are");
         (operations, first)
