@@ -23,13 +23,14 @@
 //! - [`config`]: `metainfer.toml`, with places for every finding. It reads no file itself.
 //! - [`search`]: what to try next, how to share the budget, how to compose the whole. It does no
 //!   I/O, has no clock, and repeats with its seed.
+//! - [`queue`]: jobs and trials on their way: states, leases, whose turn it is.
 //! - [`lock`]: `metainfer.lock` as text and as a value.
 //! - [`event`]: what happened, as data.
 //! - [`onnx`]: files to graphs and back, and the reference executor that says what is right.
 //! - [`backend`]: compilers behind one trait; [`backend::native`] renders Rust kernels from
 //!   `templates/kernels` and compiles them with `rustc`.
 //! - [`measure`]: the worker process that runs artifacts, and statistics over what it says.
-//! - [`store`]: labels in SQLite or memory, as sets that merge.
+//! - [`store`]: labels in SQLite or memory, as sets that merge; jobs and trials beside them.
 //! - [`adapt`]: the loop, the only place where the parts meet.
 //! - [`deploy`]: a lock becomes a crate without dependencies.
 //! - [`report`]: the only user of the terminal. [`cli`]: the only user of clap and of environment
@@ -45,7 +46,7 @@
 //! 4  report  watch  server  deploy                         edges
 //! 3  adapt                                                 orchestration, the async part
 //! 2  store  backend  measure  onnx  device::probe          effects on the outside world
-//! 1  variant  accuracy  meta  search  event  lock  config  pure logic: no I/O, no clock, no globals
+//! 1  variant  accuracy  meta  search  queue  event  lock  config  pure logic: no I/O, no clock, no globals
 //! 0  graph  space  device  label  digest  fsx              vocabulary
 //! ```
 //!
@@ -75,6 +76,7 @@ pub mod label;
 pub mod lock;
 pub mod measure;
 pub mod onnx;
+pub mod queue;
 pub mod report;
 pub mod search;
 pub mod space;

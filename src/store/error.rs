@@ -42,6 +42,12 @@ pub enum StoreError {
         /// Name of the store.
         store: String,
     },
+    /// A trial was begun again by somebody else, or is over: who comes late records nothing.
+    #[error("a trial is no longer ours in the label store `{store}`")]
+    Fenced {
+        /// Name of the store.
+        store: String,
+    },
     /// A record that no reader would believe; nothing of its batch was recorded.
     #[error("a record was refused")]
     Implausible(#[source] Implausible),
@@ -115,7 +121,10 @@ impl StoreError {
                 "free some space on the disk of `{store}` or raise the quota; if there is enough, \
                  check whether the disk fails"
             )),
-            Self::Implausible(_) | Self::Sqlite { .. } | Self::Panicked { .. } => None,
+            Self::Implausible(_)
+            | Self::Fenced { .. }
+            | Self::Sqlite { .. }
+            | Self::Panicked { .. } => None,
         }
     }
 }

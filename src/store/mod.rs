@@ -18,4 +18,4 @@ pub use counting::{Counting, Counts};
 pub use error::StoreError;
 pub use memory::Memory;
 pub use read_only::ReadOnly;
-pub use sqlite::Sqlite;
+pub use sqlite::{Begun, Orders, Queue, Sqlite};

@@ -15,6 +15,13 @@ pub(super) struct Read<T> {
 pub(super) fn record(connection: &mut Connection, batch: &Batch) -> rusqlite::Result<Recorded> {
     // Immediate: a reader that turns writer may be refused at once, whatever the busy timeout.
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let recorded = insert(&transaction, batch)?;
+    transaction.commit()?;
+    Ok(recorded)
+}
+
+/// Adds records as part of a transaction.
+pub(super) fn insert(transaction: &Connection, batch: &Batch) -> rusqlite::Result<Recorded> {
     let mut recorded = Recorded::default();
     {
         let mut insert = transaction.prepare_cached(
@@ -43,7 +50,6 @@ pub(super) fn record(connection: &mut Connection, batch: &Batch) -> rusqlite::Re
             ])?;
         }
     }
-    transaction.commit()?;
     Ok(recorded)
 }
 

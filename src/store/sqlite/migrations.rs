@@ -6,7 +6,7 @@
 use rusqlite::{Connection, TransactionBehavior};
 
 /// All changes, oldest first.
-pub(super) const MIGRATIONS: [&str; 1] = [
+pub(super) const MIGRATIONS: [&str; 2] = [
     // `record` has the canonical bytes; the other columns say where to look and are checked
     // against them when read.
     "CREATE TABLE label (
@@ -23,6 +23,39 @@ pub(super) const MIGRATIONS: [&str; 1] = [
          record     BLOB NOT NULL
      );
      CREATE INDEX evaluation_adaptation ON evaluation (adaptation, time_ms, id);",
+    // What runs on this machine are at. `lease_ms` and `since_ms` count from the start `boot` of
+    // the machine, the other times from the Unix epoch.
+    "CREATE TABLE job (
+         id              INTEGER PRIMARY KEY AUTOINCREMENT,
+         workspace       TEXT NOT NULL,
+         model           TEXT NOT NULL,
+         target          TEXT NOT NULL,
+         adaptation      BLOB NOT NULL,
+         device          TEXT NOT NULL,
+         holder          TEXT NOT NULL,
+         priority        TEXT NOT NULL,
+         max_evaluations INTEGER NOT NULL,
+         n_evaluations   INTEGER NOT NULL,
+         is_cancelled    INTEGER NOT NULL,
+         state           TEXT NOT NULL,
+         boot            TEXT NOT NULL,
+         lease_ms        INTEGER NOT NULL,
+         started_ms      INTEGER NOT NULL
+     );
+     CREATE INDEX job_state ON job (state);
+     CREATE TABLE trial (
+         id         INTEGER PRIMARY KEY AUTOINCREMENT,
+         adaptation BLOB NOT NULL,
+         key        BLOB NOT NULL,
+         job        INTEGER NOT NULL,
+         purpose    TEXT NOT NULL,
+         state      TEXT NOT NULL,
+         n_attempts INTEGER NOT NULL,
+         fence      INTEGER NOT NULL,
+         since_ms   INTEGER NOT NULL,
+         UNIQUE (adaptation, key)
+     );
+     CREATE INDEX trial_job ON trial (job, state);",
 ];
 
 /// Returns how many changes the file has seen.

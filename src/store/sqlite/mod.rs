@@ -6,8 +6,15 @@
 //! take the last few labels, never the file.
 
 mod database;
+mod jobs;
 mod migrations;
 mod open;
+mod queue;
 mod store;
+#[cfg(test)]
+mod tests;
+mod trials;
+mod uptime;
 
+pub use queue::{Begun, Orders, Queue};
 pub use store::Sqlite;

@@ -43,7 +43,7 @@ impl Sqlite {
     }
 
     /// Runs a query on a thread where it may block.
-    fn run<T: Send + 'static>(
+    pub(super) fn run<T: Send + 'static>(
         &self,
         action: &'static str,
         query: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
