@@ -45,4 +45,4 @@ pub use share::{Share, Shares};
 pub use source::{Kernel, KernelCtx, KernelError, Slot};
 pub use table::table;
 pub use window::{clear, slide};
-pub use winograd::{has_winograd, winograd, winograd_side};
+pub use winograd::{has_winograd, weights_growth, winograd, winograd_side};

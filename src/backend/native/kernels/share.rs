@@ -29,6 +29,8 @@ pub struct Shares {
     pub units: usize,
     /// Ranges of a multiple of these are fastest.
     pub step: usize,
+    /// Ranges begin at a multiple of these, and end at one or with the last unit.
+    pub grain: usize,
     /// Whether calls may run at the same time; else they run one after the other, in the order of
     /// their units.
     pub concurrent: bool,
@@ -61,6 +63,12 @@ impl Share {
         })
     }
 
+    /// Returns how a kernel is divided that makes `grain` rows at a time.
+    pub(super) fn of_rows(self, rows: usize, grain: usize) -> Option<Shares> {
+        let shares = self.along(Self::Rows).of(rows, grain, 0)?;
+        Some(Shares { grain, ..shares })
+    }
+
     /// Returns how a kernel is divided that can be divided along one axis only.
     pub(super) fn along(self, axis: Self) -> Self {
         match self {
@@ -80,6 +88,7 @@ impl Share {
             axis: self,
             units,
             step,
+            grain: 1,
             concurrent: true,
         })
     }

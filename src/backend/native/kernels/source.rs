@@ -51,7 +51,8 @@ pub enum Slot {
     Scale,
     /// The means of the output channels.
     Pooled,
-    /// Memory for that many f32 elements, free to use during the call.
+    /// Memory for that many f32 elements, free to use during the call. Calls for other units at the
+    /// same time have the same.
     Scratch(usize),
     /// That many f32 zeros.
     Zeros(usize),
@@ -65,7 +66,8 @@ pub enum Slot {
     Bytes(usize),
     /// Output of plain loops, of any type: its first element.
     Result(usize),
-    /// Memory for that many bytes, free to use during the call of plain loops.
+    /// Memory for that many bytes, free to use during the call, and not that of calls at the same
+    /// time.
     Room(usize),
     /// The first unit of work that a call does, and the one after the last.
     First,

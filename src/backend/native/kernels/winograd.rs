@@ -43,6 +43,11 @@ pub fn winograd_side(mapping: &Mapping) -> Option<usize> {
     }
 }
 
+/// Returns how many times as many weights there are, if they are transformed: a fraction.
+pub fn weights_growth(mapping: &Mapping) -> [usize; 2] {
+    winograd_side(mapping).map_or([1, 1], |side| [(side + 2) * (side + 2), 9])
+}
+
 /// Returns whether the kernel computes such a convolution at all.
 pub fn has_winograd(conv: &Conv) -> bool {
     let window = (conv.kernel, conv.stride, conv.dilation);
@@ -94,8 +99,9 @@ pub fn winograd(
     let per_tile = domain * (padded_ic + padded_oc) * size_of::<f32>();
     let strip = strip(rows * columns, p, per_tile);
     let [x_matrix, y_matrix] = [padded_ic, padded_oc].map(|c| strip * c + SKEW);
+    let shares = ctx.share.of_rows(conv.output[1], side);
     let values = context! {
-        N => conv.n, M => side, A => side + 2, L => lanes, R => r, P => p,
+        shared => shares.is_some(), N => conv.n, M => side, A => side + 2, L => lanes, R => r, P => p,
         U => int("unroll")?.clamp(1, ic), IC => ic, ICP => padded_ic, OCP => padded_oc,
         OG => vectors / r, OH => conv.output[1], TILES => rows * columns, COLUMNS => columns,
         OW => conv.output[2], STRIP => strip, VX => x_matrix, MX => y_matrix,
@@ -109,13 +115,15 @@ pub fn winograd(
     };
     let mut slots = vec![Slot::Input, Slot::Weights, Slot::Output];
     slots.extend(geometry.residual.map(|_| Slot::Residual));
-    slots.push(Slot::Scratch(domain * (x_matrix + y_matrix)));
+    let room = domain * (x_matrix + y_matrix) * size_of::<f32>();
+    slots.push(Slot::Room(room));
     let weights = match side {
         2 => pack(conv, &WEIGHTS_2, r * lanes, padded_oc),
         _ => pack(conv, &WEIGHTS_4, r * lanes, padded_oc),
     };
     let values = minijinja::value::merge_maps([values, places]);
-    Kernel::render(ctx, "winograd.rs.j2", table, values, slots, &weights)
+    let kernel = Kernel::render(ctx, "winograd.rs.j2", table, values, slots, &weights)?;
+    Ok(kernel.shared(shares))
 }
 
 /// Returns how many tiles a strip has: as many as fit, in strips of about one size, and a multiple

@@ -136,7 +136,8 @@ pub fn assemble_for(
         let shares = rendered.last().and_then(|kernel: &Kernel| kernel.shares);
         is_divided |= is_shared && shares.is_some();
     }
-    let memory = Memory::plan(buffers, &rendered);
+    let in_turns: Vec<_> = banded.iter().map(|banded| banded.steps.clone()).collect();
+    let memory = Memory::plan(buffers, &rendered, threads, &in_turns);
     let mut program = Program {
         isa: ctx.isa,
         features: features(ctx),

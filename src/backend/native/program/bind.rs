@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::buffers::{BufferId, Buffers, Holder};
-use super::memory::Memory;
+use super::memory::{Memory, Scratch};
 use super::schedule::{Bound, Planned};
 use super::threads::{Access, Region};
 use super::types::{Arg, Step};
@@ -48,9 +48,8 @@ impl Binder<'_> {
                 writes.extend(bound.scale.and_then(|_| self.region(bound.x)));
             }
         }
-        for bytes in kernel.slots.iter().filter_map(|slot| slot.scratch_bytes()) {
-            let first = self.memory.scratch[&self.step];
-            writes.push(Region::Arena(first..first + bytes));
+        if let Some(&Scratch { first, each, n }) = self.memory.scratch.get(&self.step) {
+            writes.push(Region::Arena(first..first + each * n));
         }
         access
     }
@@ -99,9 +98,10 @@ impl Binder<'_> {
                 Slot::Residual => self.pointer(bound.residual),
                 Slot::Scale => self.pointer(bound.scale),
                 Slot::Pooled => self.pointer(bound.pooled),
-                Slot::Scratch(_) | Slot::Room(_) => {
-                    Arg::Arena(self.memory.scratch[&self.step] as isize)
-                }
+                Slot::Scratch(_) | Slot::Room(_) => match self.memory.scratch[&self.step] {
+                    Scratch { first, n: 1, .. } => Arg::Arena(first as isize),
+                    Scratch { first, each, .. } => Arg::Room { first, each },
+                },
                 Slot::Zeros(_) => Arg::Arena(self.memory.zeros as isize),
                 Slot::Operand(idx) | Slot::Source(idx) => {
                     self.pointer(bound.operands.get(idx).copied().flatten())

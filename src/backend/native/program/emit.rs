@@ -11,7 +11,7 @@ use super::schedule::{Planned, Schedule};
 use super::segment::{Action, Banded};
 use super::threads::Access;
 use super::types::{Arg, KernelSource, Program, Step};
-use crate::backend::native::kernels::{self, Kernel, KernelCtx, Share};
+use crate::backend::native::kernels::{self, Kernel, KernelCtx, Share, Slot};
 use crate::backend::native::spec::Operation;
 use crate::graph::Graph;
 
@@ -115,7 +115,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// Refuses a segment with a kernel that does not run by rows.
+    /// Refuses a segment with a kernel that does not run by rows, each call for itself.
     fn check(&self, banded: &Banded) -> Result<(), AssembleError> {
         for step in banded.steps.clone() {
             let kernel = &self.rendered[step];
@@ -123,7 +123,7 @@ impl Emitter<'_> {
                 .shares
                 .is_some_and(|shares| shares.axis == Share::Rows);
             let mut slots = kernel.slots.iter();
-            let keeps = slots.any(|slot| slot.scratch_bytes().is_some());
+            let keeps = slots.any(|slot| matches!(slot, Slot::Scratch(_)));
             if !by_rows || keeps {
                 let subgraph = self.subgraph(step).unwrap_or_default();
                 return Err(AssembleError::Segment {

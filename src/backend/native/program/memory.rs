@@ -1,6 +1,7 @@
 //! Where everything lies in the arena.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use super::buffers::{BufferId, Buffers, Holder};
 use crate::backend::Fill;
@@ -11,16 +12,33 @@ use crate::backend::native::plan::{ALIGN, Buffer, plan};
 pub(super) struct Memory {
     /// Offset by value buffer.
     pub(super) values: Vec<usize>,
-    /// Offset of the scratch memory by step.
-    pub(super) scratch: BTreeMap<usize, usize>,
+    /// The scratch memory of kernels by step.
+    pub(super) scratch: BTreeMap<usize, Scratch>,
     pub(super) zeros: usize,
     pub(super) len: usize,
     /// Buffers whose borders are not zero: their memory is theirs alone.
     pub(super) fills: BTreeSet<Fill>,
 }
 
+/// Memory that is free to use during a call.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Scratch {
+    /// Where it begins.
+    pub(super) first: usize,
+    /// Bytes of each thread that has its own.
+    pub(super) each: usize,
+    /// How many have.
+    pub(super) n: usize,
+}
+
 impl Memory {
-    pub(super) fn plan(buffers: &Buffers, kernels: &[Kernel]) -> Self {
+    /// Places everything for so many threads. Steps of one of the ranges take turns.
+    pub(super) fn plan(
+        buffers: &Buffers,
+        kernels: &[Kernel],
+        threads: usize,
+        in_turns: &[Range<usize>],
+    ) -> Self {
         let mut wanted = Vec::new();
         let mut index = vec![None; buffers.all.len()];
         for (idx, buffer) in buffers.all.iter().enumerate() {
@@ -47,6 +65,7 @@ impl Memory {
         }
         let mut zeros_len = 0;
         let mut scratch_of = BTreeMap::new();
+        let mut shared: BTreeMap<usize, usize> = BTreeMap::new();
         for (step, kernel) in kernels.iter().enumerate() {
             for slot in &kernel.slots {
                 if let Slot::Zeros(len) = *slot {
@@ -55,13 +74,29 @@ impl Memory {
                 let Some(bytes) = slot.scratch_bytes() else {
                     continue;
                 };
-                scratch_of.insert(step, wanted.len());
-                wanted.push(Buffer {
-                    len: bytes,
-                    bordered: None,
-                    first: step,
-                    last: step,
-                });
+                let turns = in_turns.iter().find(|steps| steps.contains(&step));
+                let is_own = matches!(slot, Slot::Room(_)) && kernel.shares.is_some();
+                let (n, each) = match turns {
+                    None if is_own && threads > 1 => (threads, bytes.next_multiple_of(ALIGN)),
+                    _ => (1, bytes),
+                };
+                // What takes turns uses the same memory, which the cache then knows.
+                let idx = turns.and_then(|steps| shared.get(&steps.start)).copied();
+                let idx = idx.unwrap_or(wanted.len());
+                if let Some(known) = wanted.get_mut(idx) {
+                    known.len = known.len.max(bytes);
+                } else {
+                    wanted.push(Buffer {
+                        len: each * n,
+                        bordered: None,
+                        first: turns.map_or(step, |steps| steps.start),
+                        last: turns.map_or(step, |steps| steps.end - 1),
+                    });
+                }
+                if let Some(steps) = turns {
+                    shared.insert(steps.start, idx);
+                }
+                scratch_of.insert(step, (idx, each, n));
             }
         }
         let plan = plan(&wanted);
@@ -79,7 +114,10 @@ impl Memory {
                 .collect(),
             scratch: scratch_of
                 .iter()
-                .map(|(&step, &idx)| (step, plan.offsets[idx]))
+                .map(|(&step, &(idx, each, n))| {
+                    let first = plan.offsets[idx];
+                    (step, Scratch { first, each, n })
+                })
                 .collect(),
             zeros: plan.len,
             // Memory of no bytes cannot be allocated.

@@ -90,16 +90,19 @@ pub(super) fn barriers(steps: &[Access]) -> Vec<bool> {
 
 /// Returns the units of each thread, in order; there may be none for the last ones.
 pub(super) fn parts(shares: Shares, threads: usize) -> Vec<Range<usize>> {
-    let Shares { units, step, .. } = shares;
+    let Shares {
+        units, step, grain, ..
+    } = shares;
     let cut = |step: usize| {
         let n_steps = units.div_ceil(step);
         let bound = move |thread: usize| (n_steps * thread / threads * step).min(units);
         (0..threads).map(move |thread| bound(thread)..bound(thread + 1))
     };
     let longest = |step| cut(step).map(|part| part.len()).max().unwrap_or(0);
-    let step = step.max(1);
-    let is_even = longest(step) * 16 <= longest(1) * MAX_UNEVEN;
-    cut(if is_even { step } else { 1 }).collect()
+    let grain = grain.max(1);
+    let step = step.max(grain);
+    let is_even = longest(step) * 16 <= longest(grain) * MAX_UNEVEN;
+    cut(if is_even { step } else { grain }).collect()
 }
 
 /// Returns whether it pays to divide an operation among threads, if that is possible.
@@ -202,19 +205,22 @@ mod tests {
 
         #[test]
         fn parts_cover_all_units_in_order_and_are_even(
-            units in 0usize..200, step in 0usize..9, threads in 1usize..9,
+            units in 0usize..200, step in 0usize..9, grain in 1usize..5, threads in 1usize..9,
         ) {
-            let shares = Shares { axis: Share::Rows, units, step, concurrent: true };
+            let step = step * grain;
+            let shares = Shares { axis: Share::Rows, units, step, grain, concurrent: true };
             let parts = parts(shares, threads);
             prop_assert_eq!(parts.len(), threads);
             let mut end = 0;
             for part in &parts {
                 prop_assert!(part.start == end && part.end >= end);
+                prop_assert!(part.start % grain == 0 || part.start == units);
                 end = part.end;
             }
             prop_assert_eq!(end, units);
             let longest = parts.iter().map(Range::len).max().unwrap_or(0);
-            prop_assert!(longest * 16 <= units.div_ceil(threads) * MAX_UNEVEN);
+            let fewest = units.div_ceil(grain).div_ceil(threads) * grain;
+            prop_assert!(longest * 16 <= fewest * MAX_UNEVEN);
         }
     }
 
@@ -225,6 +231,7 @@ mod tests {
                 axis: Share::Rows,
                 units,
                 step,
+                grain: 1,
                 concurrent: true,
             };
             parts(shares, threads)

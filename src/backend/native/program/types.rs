@@ -76,6 +76,13 @@ pub struct Step {
 pub enum Arg {
     /// The arena; before its start, if only rows that lie within it are touched.
     Arena(isize),
+    /// Memory in the arena that each thread has its own of, `each` bytes apart.
+    Room {
+        /// That of the first thread.
+        first: usize,
+        /// How many bytes each has.
+        each: usize,
+    },
     /// The packed weights.
     Weights(usize),
     /// An input of the model.
@@ -93,13 +100,14 @@ pub enum Arg {
 impl fmt::Display for Arg {
     /// Formats as the expression of the pointer where `a` is the arena, `w` the weights, both of
     /// bytes, and `inputs` and `outputs` point to pointers; each is cast to what the kernel takes.
-    /// The bounds are the variables `first` and `end`.
+    /// The bounds are the variables `first` and `end`, and the thread is the first one.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Arena(offset) if *offset < 0 => {
                 write!(f, "a.wrapping_sub({}) as _", offset.unsigned_abs())
             }
             Self::Arena(offset) => write!(f, "a.add({offset}) as _"),
+            Self::Room { first, .. } => write!(f, "a.add({first}) as _"),
             Self::Weights(offset) => write!(f, "w.add({offset}) as _"),
             Self::Input(idx) => write!(f, "*inputs.add({idx}) as _"),
             Self::Output(idx) => write!(f, "*outputs.add({idx}) as _"),
@@ -130,7 +138,7 @@ impl Step {
                 let parts = threads::parts(shares, threads).into_iter().enumerate();
                 let parts = parts.filter(|(_, units)| !units.is_empty());
                 let arms = parts.map(|(thread, units)| {
-                    let call = self.part(units).call(function);
+                    let call = self.part(units).on(thread).call(function);
                     format!("{thread} => {call}, ")
                 });
                 format!("match thread {{ {}_ => {{}} }}", arms.collect::<String>())
@@ -156,6 +164,17 @@ impl Step {
             }
         }
         part
+    }
+
+    /// Returns the step as a thread does it, with memory of its own.
+    #[must_use]
+    pub fn on(mut self, thread: usize) -> Self {
+        for arg in &mut self.args {
+            if let Arg::Room { first, each } = *arg {
+                *arg = Arg::Arena((first + thread * each) as isize);
+            }
+        }
+        self
     }
 }
 
@@ -189,6 +208,10 @@ impl Program {
                     Arg::First => (4, 0),
                     Arg::End => (5, 0),
                     Arg::Unit(unit) => (6, unit),
+                    Arg::Room { first, each } => {
+                        encoder.u64(each as u64);
+                        (7, first)
+                    }
                 };
                 encoder.u64(kind);
                 encoder.u64(offset as u64);

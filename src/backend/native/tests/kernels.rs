@@ -165,6 +165,23 @@ impl Bench {
         share: Share,
         segments: &Segments,
     ) -> Result<Program, AssembleError> {
+        self.assemble_with(1, isa, share, segments)
+    }
+
+    /// Assembles the program for some threads, which divide what it pays to divide.
+    pub(super) fn assemble_for(&self, threads: usize, isa: Isa) -> Program {
+        let whole = Segments::default();
+        self.assemble_with(threads, isa, Share::Whole, &whole)
+            .unwrap()
+    }
+
+    fn assemble_with(
+        &self,
+        threads: usize,
+        isa: Isa,
+        share: Share,
+        segments: &Segments,
+    ) -> Result<Program, AssembleError> {
         let renderer = Renderer::new(&BTreeMap::new()).unwrap();
         let ctx = KernelCtx {
             renderer: &renderer,
@@ -172,7 +189,8 @@ impl Bench {
             share,
         };
         let choice = Choice(&self.candidates);
-        assemble_for(1, ctx, &self.graph, &self.operations, &choice, segments)
+        let (graph, operations) = (&self.graph, &self.operations);
+        assemble_for(threads, ctx, graph, operations, &choice, segments)
     }
 
     /// Builds and runs the program twice, and compares every output both times: the second run

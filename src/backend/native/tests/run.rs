@@ -18,6 +18,31 @@ type Steps = unsafe extern "C" fn(
     *mut u64,
 );
 
+type SharedSteps = unsafe extern "C" fn(
+    *const *const u8,
+    *const *mut u8,
+    *mut u8,
+    *const u8,
+    usize,
+    usize,
+    *mut u64,
+    usize,
+    *mut Line,
+);
+
+/// Memory that threads share.
+#[derive(Clone, Copy)]
+struct Shared<T>(T);
+
+// SAFETY: the threads of a program may use its memory at once.
+unsafe impl<T> Send for Shared<T> {}
+
+impl<T: Copy> Shared<T> {
+    fn get(&self) -> T {
+        self.0
+    }
+}
+
 /// Memory aligned as an artifact asks for.
 #[repr(C, align(64))]
 #[derive(Clone, Copy)]
@@ -65,16 +90,15 @@ pub(super) fn run_twice(
         let pointers: Vec<*mut u8> = outputs.iter_mut().map(|o| o.as_mut_ptr().cast()).collect();
         // SAFETY: the library was built from `program`; all buffers have the sizes it states.
         unsafe {
-            let library = libloading::Library::new(&artifact.library).unwrap();
-            let steps = library.get::<Steps>(b"metainfer_steps").unwrap();
-            steps(
-                inputs.as_ptr(),
-                pointers.as_ptr(),
-                arena.as_mut_ptr().add(1).cast(),
+            let arena = arena.as_mut_ptr().add(1).cast();
+            let (inputs, outputs) = (inputs.as_ptr(), pointers.as_ptr());
+            call(
+                program,
+                artifact,
+                inputs,
+                outputs,
+                arena,
                 weights.as_ptr().cast(),
-                0,
-                program.steps.len(),
-                std::ptr::null_mut(),
             );
         }
         let is_whole = |line: &Line| line.0 == GUARD.0;
@@ -109,16 +133,57 @@ pub(super) fn run_fenced(
     let outputs: Vec<(*mut u8, usize)> = n_bytes.map(|n| (fence(&vec![0x5a; n]), n)).collect();
     let pointers: Vec<*mut u8> = outputs.iter().map(|output| output.0).collect();
     let (arena, weights) = (fence(&filled_arena(program)), fence(&program.weights));
-    let n_steps = program.steps.len();
     // SAFETY: the library was built from `program`; all buffers have the sizes it states.
     unsafe {
-        let library = libloading::Library::new(&artifact.library).unwrap();
-        let steps = library.get::<Steps>(b"metainfer_steps").unwrap();
-        let (inputs, pointers) = (inputs.as_ptr(), pointers.as_ptr());
-        let times = std::ptr::null_mut();
-        steps(inputs, pointers, arena, weights, 0, n_steps, times);
+        call(
+            program,
+            artifact,
+            inputs.as_ptr(),
+            pointers.as_ptr(),
+            arena,
+            weights,
+        );
         let read = |&(pointer, n): &(*mut u8, usize)| std::slice::from_raw_parts(pointer, n);
         outputs.iter().map(|output| read(output).to_vec()).collect()
+    }
+}
+
+/// Runs all steps of a program once, on as many threads as it is for.
+///
+/// # Safety
+/// The artifact was built of the program, and all memory is as large as that says.
+unsafe fn call(
+    program: &Program,
+    artifact: &Artifact,
+    inputs: *const *const u8,
+    outputs: *const *mut u8,
+    arena: *mut u8,
+    weights: *const u8,
+) {
+    let (n_steps, times) = (program.steps.len(), std::ptr::null_mut());
+    // SAFETY: as the caller says; the threads of a program may run it at once.
+    unsafe {
+        let library = libloading::Library::new(&artifact.library).unwrap();
+        if program.threads == 1 {
+            let steps = library.get::<Steps>(b"metainfer_steps").unwrap();
+            steps(inputs, outputs, arena, weights, 0, n_steps, times);
+            return;
+        }
+        let steps = library.get::<SharedSteps>(b"metainfer_steps").unwrap();
+        // A barrier is two lines of zeros before anybody waits.
+        let (steps, mut barrier) = (*steps, [Line([0; 64]); 2]);
+        let barrier = barrier.as_mut_ptr();
+        std::thread::scope(|scope| {
+            for thread in 0..program.threads {
+                let memory = Shared((inputs, outputs, arena, weights, times, barrier));
+                scope.spawn(move || {
+                    let (inputs, outputs, arena, weights, times, barrier) = memory.get();
+                    steps(
+                        inputs, outputs, arena, weights, 0, n_steps, times, thread, barrier,
+                    );
+                });
+            }
+        });
     }
 }
 

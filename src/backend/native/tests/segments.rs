@@ -23,6 +23,10 @@ enum Op {
         edge: bool,
         tall: bool,
     },
+    Winograd {
+        side: usize,
+        residual: bool,
+    },
     Depthwise {
         kernel: usize,
         stride: usize,
@@ -48,6 +52,10 @@ fn op() -> impl Strategy<Value = Op> {
             residual,
             edge,
             tall
+        }),
+        (1usize..3, flag()).prop_map(|(half, residual)| Op::Winograd {
+            side: 2 * half,
+            residual
         }),
         (2usize..4, 1usize..3, 1usize..3).prop_map(|(kernel, stride, dilation)| {
             Op::Depthwise {
@@ -134,6 +142,16 @@ impl Chain {
         self.push(kind, output, mapping.clone());
     }
 
+    /// Adds an earlier value to what a convolution gives, if it is to be and there is one.
+    fn joined(&self, mut conv: Conv, residual: bool) -> Conv {
+        if residual && conv.output == self.last().1 {
+            conv.residual = self.other(0);
+            let steps = conv.residual.map(|_| Epilogue::AddTensor);
+            conv.epilogue.extend(steps);
+        }
+        conv
+    }
+
     fn pointwise(&mut self, pooled: Option<ValueId>) {
         let conv = Conv {
             pooled,
@@ -154,13 +172,14 @@ impl Chain {
                 edge,
                 tall,
             } => {
-                let mut conv = base(dims, CHANNELS, kernel, stride, kernel / 2);
-                if residual && conv.output == dims {
-                    conv.residual = self.other(0);
-                    let steps = conv.residual.map(|_| Epilogue::AddTensor);
-                    conv.epilogue.extend(steps);
-                }
+                let conv = base(dims, CHANNELS, kernel, stride, kernel / 2);
+                let conv = self.joined(conv, residual);
                 self.conv(conv, &mapping(edge, tall));
+            }
+            Op::Winograd { side, residual } => {
+                let conv = self.joined(base(dims, CHANNELS, 3, 1, 1), residual);
+                let taps = format!("winograd{side}");
+                self.conv(conv, &mapping(false, false).with("taps", taps.as_str()));
             }
             Op::Depthwise {
                 kernel,
@@ -288,6 +307,36 @@ fn a_chain_of_convolutions_runs_through_windows_that_slide() {
         program.unwrap().arena_bytes
     };
     assert!(arena(&"0-5@1".parse().unwrap()) < arena(&Segments::default()));
+}
+
+#[test]
+fn tiles_of_the_winograd_domain_run_through_windows_whatever_the_rows() {
+    let tiles = |side, residual| Op::Winograd { side, residual };
+    let depthwise = Op::Depthwise {
+        kernel: 3,
+        stride: 1,
+        dilation: 1,
+    };
+    // 24 rows are whole tiles, 23 are not.
+    let narrow = Op::Pool {
+        kernel: 3,
+        stride: 1,
+    };
+    let ops = [
+        tiles(2, false),
+        depthwise,
+        tiles(4, true),
+        narrow,
+        tiles(4, false),
+        tiles(2, true),
+    ];
+    for rows in [1, 2] {
+        assert!(check(&ops, ops.len(), rows), "{rows}");
+    }
+    // Windows would be as high as the values, but for some.
+    for rows in [3, 5] {
+        check(&ops, ops.len(), rows);
+    }
 }
 
 proptest! {

@@ -78,7 +78,7 @@ fn applicable(rng: &mut ChaCha8Rng, isa: Isa, taps: &str, conv: &Conv) -> Mappin
     found.unwrap()
 }
 
-fn convolutions(isa: Isa) -> Bench {
+pub(super) fn convolutions(isa: Isa) -> Bench {
     let mut rng = ChaCha8Rng::seed_from_u64(isa as u64 + 23);
     let mut bench = Bench::new();
     for case in cases() {

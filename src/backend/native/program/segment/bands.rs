@@ -45,6 +45,7 @@ pub(super) fn bands(stages: &[Stage], rows: usize) -> Bands {
                 None if stage.rows == height => ((band + 1) * rows).min(height),
                 None => (stage.rows * (band + 1)).div_ceil(n_bands),
             };
+            let wanted = wanted.next_multiple_of(stage.grain).min(stage.rows);
             let before = done.last().map_or(0, |last: &Vec<usize>| last[idx]);
             now[idx] = wanted.max(before);
         }

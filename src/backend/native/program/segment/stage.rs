@@ -1,10 +1,12 @@
 //! What a step of a segment reads and writes, row by row.
 
+use crate::backend::native::kernels::{weights_growth, winograd_side};
 use crate::backend::native::layout::Layout;
 use crate::backend::native::program::assemble::Choice;
 use crate::backend::native::program::buffers::{BufferId, Buffers};
 use crate::backend::native::program::schedule::{Bound, Planned};
 use crate::backend::native::spec::{Conv, Kind, Operand, Operation};
+use crate::space::Mapping;
 
 /// The rows of a value that rows of a result need.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +35,8 @@ pub(super) struct Stage {
     pub(super) pooled: Option<BufferId>,
     /// Rows of its result.
     pub(super) rows: usize,
+    /// It makes a multiple of so many at a time, or all that are left.
+    pub(super) grain: usize,
     /// Bytes of its weights.
     pub(super) weight_bytes: usize,
 }
@@ -85,12 +89,12 @@ pub(super) fn stage(
             writes: Some(*to),
             pooled: None,
             rows: buffers.all[from.0].dims[2],
+            grain: 1,
             weight_bytes: 0,
         },
         Planned::Operation { idx, bound } => {
             let operation = &operations[*idx];
-            let by_width = choice.mapping(operation.subgraph).word("vector") == Some("width");
-            let mut stage = of_operation(operation, bound, by_width)?;
+            let mut stage = of_operation(operation, bound, choice.mapping(operation.subgraph))?;
             if let Some(y) = bound.y {
                 stage.rows = buffers.all[y.0].dims[2];
             }
@@ -106,21 +110,25 @@ pub(super) fn stage(
     (all_apart && stage.rows > 1).then_some(stage)
 }
 
-fn of_operation(operation: &Operation, bound: &Bound, by_width: bool) -> Option<Stage> {
+fn of_operation(operation: &Operation, bound: &Bound, mapping: &Mapping) -> Option<Stage> {
     let mut reads = Vec::new();
     let mut whole = Vec::new();
     let mut rows = 0;
+    let mut grain = 1;
     let mut weight_bytes = 0;
     match &operation.kind {
         Kind::Conv(conv) | Kind::Depthwise(conv) => {
             // Factors would be applied by each call anew, and sums along the width are kept in
             // memory that is free between calls.
+            let by_width = mapping.word("vector") == Some("width");
             if conv.scale.is_some() || (by_width && conv.pooled.is_some()) {
                 return None;
             }
             reads.push((bound.x?, of_conv(conv)));
             rows = conv.output[1];
-            weight_bytes = conv.weights.len() * size_of::<f32>();
+            grain = winograd_side(mapping).filter(|_| !by_width).unwrap_or(1);
+            let [more, less] = weights_growth(mapping);
+            weight_bytes = conv.weights.len() * size_of::<f32>() * more / less;
             weight_bytes += conv.quantized.as_ref().map_or(0, |q| q.weights.len());
         }
         Kind::Pool(pool) => reads.push((
@@ -160,6 +168,7 @@ fn of_operation(operation: &Operation, bound: &Bound, by_width: bool) -> Option<
         writes: bound.y,
         pooled: bound.pooled,
         rows,
+        grain,
         weight_bytes,
     })
 }
