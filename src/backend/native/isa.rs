@@ -17,6 +17,13 @@ pub struct VectorTable {
     pub integers: Integers,
 }
 
+impl VectorTable {
+    /// Returns whether numbers of half precision are loaded and stored by instructions of their own.
+    pub fn converts_halves(&self) -> bool {
+        self.features.split(',').any(|feature| feature == "f16c")
+    }
+}
+
 /// How an instruction set multiplies u8 by s8.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Integers {

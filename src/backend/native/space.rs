@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::isa::{self, VectorTable};
-use super::kernels::{FOUR, has_winograd};
+use super::kernels::{FOUR, are_halves, has_winograd};
 use super::layout::is_flat;
 use super::qspace::{default_qconv, default_qdepthwise};
 use super::spec::{Conv, Dense, Kind, Operation};
@@ -126,6 +126,7 @@ impl Spaces {
             Kind::Dense(dense) => {
                 fact("k", dense.k);
                 fact("m", dense.m);
+                fact("halves", usize::from(may_halve(isa, dense)));
                 &self.dense
             }
             Kind::Concat(_)
@@ -374,6 +375,15 @@ fn default_depthwise(isa: Isa, conv: &Conv) -> Mapping {
         .with("padding", "border")
 }
 
+/// Fewest weights of half precision that are worth a try: those of fewer stay in the first caches.
+const MIN_HALVES: usize = 1 << 14;
+
+/// Returns whether the weights of a layer may be of half precision.
+fn may_halve(isa: Isa, dense: &Dense) -> bool {
+    let is_float = dense.quantized.is_none();
+    is_float && isa::widest(isa).converts_halves() && dense.k * dense.m >= MIN_HALVES
+}
+
 fn default_dense(isa: Isa, dense: &Dense) -> Mapping {
     let table = isa::widest(isa);
     let vectors = dense.m.div_ceil(table.lanes);
@@ -386,8 +396,14 @@ fn default_dense(isa: Isa, dense: &Dense) -> Mapping {
     while unroll > 1 && dense.k < unroll {
         unroll /= 2;
     }
-    Mapping::default()
+    let mapping = Mapping::default()
         .with("lanes", table.lanes as i64)
         .with("oc_vectors", r as i64)
-        .with("unroll", unroll as i64)
+        .with("unroll", unroll as i64);
+    match (may_halve(isa, dense), are_halves(&dense.weights)) {
+        (false, _) => mapping,
+        // Nothing gets lost.
+        (true, true) => mapping.with("weights", "f16"),
+        (true, false) => mapping.with("weights", "f32"),
+    }
 }

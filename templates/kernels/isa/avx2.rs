@@ -4,6 +4,9 @@ type V = __m256;
 const L: usize = 8;
 macro_rules! load { ($p:expr) => { _mm256_loadu_ps($p) } }
 macro_rules! store { ($p:expr, $v:expr) => { _mm256_storeu_ps($p, $v) } }
+// 8 numbers of half precision.
+macro_rules! load_half { ($p:expr) => { _mm256_cvtph_ps(_mm_loadu_si128($p as *const __m128i)) } }
+macro_rules! store_half { ($p:expr, $v:expr) => { _mm_storeu_si128($p as *mut __m128i, _mm256_cvtps_ph::<0>($v)) } }
 macro_rules! splat { ($x:expr) => { _mm256_set1_ps($x) } }
 macro_rules! zero { () => { _mm256_setzero_ps() } }
 macro_rules! add { ($a:expr, $b:expr) => { _mm256_add_ps($a, $b) } }

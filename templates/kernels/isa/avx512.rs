@@ -4,6 +4,9 @@ type V = __m512;
 const L: usize = 16;
 macro_rules! load { ($p:expr) => { _mm512_loadu_ps($p) } }
 macro_rules! store { ($p:expr, $v:expr) => { _mm512_storeu_ps($p, $v) } }
+// 16 numbers of half precision.
+macro_rules! load_half { ($p:expr) => { _mm512_cvtph_ps(_mm256_loadu_si256($p as *const __m256i)) } }
+macro_rules! store_half { ($p:expr, $v:expr) => { _mm256_storeu_si256($p as *mut __m256i, _mm512_cvtps_ph::<0>($v)) } }
 macro_rules! splat { ($x:expr) => { _mm512_set1_ps($x) } }
 macro_rules! zero { () => { _mm512_setzero_ps() } }
 macro_rules! add { ($a:expr, $b:expr) => { _mm512_add_ps($a, $b) } }

@@ -4,6 +4,9 @@ type V = __m128;
 const L: usize = 4;
 macro_rules! load { ($p:expr) => { _mm_loadu_ps($p) } }
 macro_rules! store { ($p:expr, $v:expr) => { _mm_storeu_ps($p, $v) } }
+// 4 numbers of half precision.
+macro_rules! load_half { ($p:expr) => { _mm_cvtph_ps(_mm_loadl_epi64($p as *const __m128i)) } }
+macro_rules! store_half { ($p:expr, $v:expr) => { _mm_storel_epi64($p as *mut __m128i, _mm_cvtps_ph::<0>($v)) } }
 macro_rules! splat { ($x:expr) => { _mm_set1_ps($x) } }
 macro_rules! zero { () => { _mm_setzero_ps() } }
 macro_rules! add { ($a:expr, $b:expr) => { _mm_add_ps($a, $b) } }

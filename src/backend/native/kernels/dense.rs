@@ -3,8 +3,9 @@
 use minijinja::value::Serde;
 use minijinja::{Value, context};
 
+use super::halves::halved;
 use super::share::Share;
-use super::source::{Kernel, KernelCtx, KernelError, Slot, parameter};
+use super::source::{Kernel, KernelCtx, KernelError, Slot, parameter, unsupported};
 use crate::backend::native::spec::Dense;
 use crate::space::Mapping;
 
@@ -23,11 +24,15 @@ pub fn dense(ctx: KernelCtx<'_>, dense: &Dense, mapping: &Mapping) -> Result<Ker
             "outputs do not divide into tiles".to_owned(),
         ));
     }
+    let half = mapping.word("weights") == Some("f16");
+    if half && !table.converts_halves() {
+        return Err(unsupported("no instruction reads half precision"));
+    }
     let (x_row, y_row) = (dense.k.next_multiple_of(32), dense.m.next_multiple_of(32));
     let values = context! {
         N => dense.n, K => dense.k, R => r, L => lanes, U => unroll,
         OG => vectors / r, OCP => vectors * lanes, XN => x_row, YN => y_row, QN => y_row,
-        epilogue => Value::from(Serde(&dense.epilogue)), residual => dense.residual.is_some(),
+        epilogue => Value::from(Serde(&dense.epilogue)), residual => dense.residual.is_some(), half,
     };
     let share = ctx.share.along(Share::Channels);
     let dividing = context! {
@@ -36,8 +41,14 @@ pub fn dense(ctx: KernelCtx<'_>, dense: &Dense, mapping: &Mapping) -> Result<Ker
     let mut slots = vec![Slot::Input, Slot::Weights, Slot::Output];
     slots.extend(dense.residual.map(|_| Slot::Residual));
     let values = minijinja::value::merge_maps([values, dividing]);
-    let weights = pack(dense, r * lanes);
-    let kernel = Kernel::render(ctx, "dense.rs.j2", table, values, slots, &weights)?;
+    let packed = pack(dense, r * lanes);
+    // Biases stay as they are: they are few.
+    let (single, rest) = packed.split_at(if half { vectors * lanes } else { packed.len() });
+    let mut kernel = Kernel::render(ctx, "dense.rs.j2", table, values, slots, single)?;
+    let halves = halved(rest)?;
+    kernel
+        .weights
+        .extend(halves.into_iter().flat_map(u16::to_le_bytes));
     Ok(kernel.shared(share.of(1, 1, vectors / r)))
 }
 

@@ -581,13 +581,12 @@ pub(super) fn others(isa: Isa) -> Bench {
     for (n, k, m, unroll) in [(1, 37, 10, 4i64), (3, 64, 48, 1), (1, 1, 1, 2)] {
         dense(
             &mut bench,
-            n,
-            k,
-            m,
+            [n, k, m],
             &Mapping::default()
                 .with("lanes", lanes)
                 .with("oc_vectors", 1i64)
                 .with("unroll", unroll),
+            |weight| weight,
         );
     }
     for average in [false, true] {
@@ -599,12 +598,19 @@ pub(super) fn others(isa: Isa) -> Bench {
     bench
 }
 
-fn dense(bench: &mut Bench, n: usize, k: usize, m: usize, mapping: &Mapping) {
+/// Adds a fully connected layer with random weights, which are read as `stored` has them.
+pub(super) fn dense(
+    bench: &mut Bench,
+    [n, k, m]: [usize; 3],
+    mapping: &Mapping,
+    stored: impl Fn(f32) -> f32,
+) {
     let x = bench.input([n, k]);
     let y = bench.value([n, m]);
     let (weights, bias) = (bench.numbers(m * k), bench.numbers(m));
+    let read: Vec<f32> = weights.iter().map(|&weight| stored(weight)).collect();
     let row = |row: &[f32], o: usize| {
-        let sum: f32 = row.iter().zip(&weights[o * k..]).map(|(a, b)| a * b).sum();
+        let sum: f32 = row.iter().zip(&read[o * k..]).map(|(a, b)| a * b).sum();
         sum + bias[o]
     };
     let expected = bench.data[&x]
@@ -718,7 +724,8 @@ fn kernels_compiled_side_by_side_stay_apart() {
         .map(|i| {
             let mut bench = Bench::new();
             let mapping = Mapping::default().with("lanes", 4i64).with("unroll", 1i64);
-            dense(&mut bench, 1, 8 + i, 4, &mapping.with("oc_vectors", 1i64));
+            let mapping = mapping.with("oc_vectors", 1i64);
+            dense(&mut bench, [1, 8 + i, 4], &mapping, |weight| weight);
             bench
         })
         .collect();

@@ -2,6 +2,7 @@
 
 mod deconv;
 mod generator;
+mod halves;
 mod kernels;
 mod levels;
 mod node;
