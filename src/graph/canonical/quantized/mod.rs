@@ -5,12 +5,13 @@
 //! nothing and let moves of elements work on the integers. At the end, [`separate`] gives every
 //! reader a `DequantizeLinear` of its own, so that it can be computed within its reader.
 
-mod builder;
 mod form;
 mod layers;
 mod rules;
 mod separate;
 mod unsigned;
+
+use super::builder;
 
 pub use form::spell_out;
 pub(super) use rules::{clamped, moved, requantized, unquantized_layer};

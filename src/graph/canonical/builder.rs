@@ -48,7 +48,7 @@ impl<'a> Builder<'a> {
         shape: Shape,
         data: Option<Arc<Tensor>>,
     ) -> ValueId {
-        let name = super::super::rewrite::unique(name.to_owned(), &mut self.names);
+        let name = super::rewrite::unique(name.to_owned(), &mut self.names);
         let id = ValueId(self.graph.values.len());
         self.graph.values.push(Value {
             name,
