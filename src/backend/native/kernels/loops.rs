@@ -25,6 +25,7 @@ pub fn loops(ctx: KernelCtx<'_>, loops: &Loops) -> Result<Kernel, KernelError> {
         parameters => signature(loops.inputs.len(), loops.outputs.len(), loops.room),
         lanes => table.lanes,
         registers => table.registers,
+        converts_halves => table.converts_halves(),
         ..Value::from(Serde(&loops.facts))
     };
     let mut kernel = Kernel::render(ctx, loops.template, table, values, slots, &[])?;

@@ -92,13 +92,18 @@ impl NodeTest {
     /// Builds the node alone for the portable and the widest instruction set and compares all of
     /// its outputs: to `tolerance` of the largest number, or exactly if it is zero.
     pub(super) fn gives(self, tolerance: f64, expected: &[Tensor]) {
-        let (graph, inputs) = self.graph(expected);
         let widest = if cfg!(target_arch = "x86_64") {
             Isa::X86V2
         } else {
             Isa::Portable
         };
-        for isa in [Isa::Portable, widest] {
+        self.gives_on(&[Isa::Portable, widest], tolerance, expected);
+    }
+
+    /// Like [`NodeTest::gives`] for some instruction sets.
+    pub(super) fn gives_on(self, isas: &[Isa], tolerance: f64, expected: &[Tensor]) {
+        let (graph, inputs) = self.graph(expected);
+        for &isa in isas {
             let partition = partition(&graph);
             let operations = lower(&graph, &partition).unwrap();
             let n_subgraphs = partition.subgraphs.len();

@@ -89,20 +89,20 @@ impl<'a> Chain<'a> {
         }
         let expression = scalar::expression(node, &args)?;
         let given = (0..args.len()).filter_map(|idx| node.input(idx));
-        if given
-            .clone()
-            .any(|known| !broadcasts(known.dims(), output.dims()))
-        {
+        let mut operands = given.clone();
+        if operands.any(|known| !broadcasts(known.dims(), output.dims())) {
             let reason = format!("its operands do not broadcast to {}", output.shape);
             return Some(Err(node.refuse(reason)));
         }
         let is_first = self.steps.is_empty();
-        let is_f32 = |known: Known<'_>| known.dtype == DType::F32;
-        let all_f32 = is_f32(output)
-            && (0..args.len())
-                .filter_map(|idx| node.input(idx))
-                .all(is_f32);
-        let vector = vector::expression(node, &vector_args).filter(|_| all_f32);
+        // Conversions load and store vectors of half precision; nothing else rounds to it.
+        let converts = |known: Known<'_>| {
+            let is_half = known.dtype == DType::F16 && !self.is_last(known.id);
+            is_half && node.node.op == "Cast"
+        };
+        let is_single = |known: Known<'_>| known.dtype == DType::F32 || converts(known);
+        let all_single = is_single(output) && given.clone().all(is_single);
+        let vector = vector::expression(node, &vector_args).filter(|_| all_single);
         let name = format!("s{}", self.steps.len());
         let before = if is_first {
             Some(Vec::new())
@@ -175,6 +175,7 @@ impl<'a> Chain<'a> {
             "inputs": inputs,
             "steps": self.steps,
             "vectors": vectors,
+            "halves": self.inputs.iter().chain([&output]).any(|known| known.dtype == DType::F16),
             "output": {
                 "storage": element::storage(output.dtype),
                 "at": nest::place(&strides[self.inputs.len()]),

@@ -1,4 +1,5 @@
 //! Operators of one element at a time on vectors of f32, with the primitives of the instruction set.
+//! Numbers of half precision are such vectors as soon as they are loaded.
 
 use super::element::float;
 use super::node::LoopNode;
@@ -61,7 +62,7 @@ fn unary(node: &LoopNode<'_>, v: &str) -> Option<String> {
     let one = splat(1.0);
     let half = splat(0.5);
     Some(match node.node.op.as_str() {
-        "Identity" => v.to_owned(),
+        "Identity" | "Cast" => v.to_owned(),
         "Relu" => format!("max!({v}, zero!())"),
         "LeakyRelu" => format!(
             "add!(max!({v}, zero!()), mul!({}, min!({v}, zero!())))",
