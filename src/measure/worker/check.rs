@@ -45,6 +45,21 @@ impl Slack {
         near: 0.0,
         share: 0.0,
     };
+
+    /// Returns the largest distance to a number that does not count: of half precision, one step of
+    /// that number, as it is the rounded one of another that is compared with more digits elsewhere.
+    fn near(self, dtype: DType, expected: f64) -> f64 {
+        match dtype {
+            DType::F16 => half_step(expected),
+            _ => self.near,
+        }
+    }
+}
+
+/// Returns the distance between numbers of half precision of that size.
+fn half_step(number: f64) -> f64 {
+    let exponent = ((number.to_bits() >> 52) as i32 & 0x7ff) - 1023;
+    2f64.powi(exponent.clamp(-14, 15) - 10)
 }
 
 /// Distance above which a value is replaced by the reference's.
@@ -84,9 +99,12 @@ pub(super) fn verify(slot: &mut Slot, tensors: &Tensors<'_>) -> Result<Verified,
                 buffer,
                 io.dtype,
                 reference,
-                Slack {
-                    near: WHOLE_STEPS * step,
-                    share: 1.0,
+                match io.dtype {
+                    DType::F16 => ONE_STEP,
+                    _ => Slack {
+                        near: WHOLE_STEPS * step,
+                        share: 1.0,
+                    },
                 },
             ));
         }
@@ -124,7 +142,7 @@ fn judge(
         Place::Output(idx) => &mut slot.outputs[idx],
     };
     // An 8-bit integer next to the right one is right, and yet what reads it gets the right one.
-    let slack = if is_byte(dtype) {
+    let slack = if is_byte(dtype) || dtype == DType::F16 {
         ONE_STEP
     } else {
         Slack::NONE
@@ -203,9 +221,9 @@ pub(super) fn distance(
 ) -> Option<f64> {
     let (mut difference, mut norm) = (0.0, 0.0);
     let (mut n_near, mut near_difference, mut n_elements) = (0usize, 0.0, 0usize);
-    // Rounding of the numbers themselves.
-    let near = slack.near * (1.0 + 1e-5);
     let mut add = |actual: f64, expected: f64| {
+        // Rounding of the numbers themselves.
+        let near = slack.near(dtype, expected) * (1.0 + 1e-5);
         let apart = (actual - expected).abs();
         if apart > near || apart.is_nan() {
             difference += apart * apart;
@@ -259,8 +277,11 @@ pub(super) fn for_each(view: &View, mut visit: impl FnMut(usize, usize)) {
 /// Makes what a run leaves unwritten show as not a number.
 fn poison(slot: &mut Slot) {
     for (io, buffer) in slot.artifact.outputs.iter().zip(&mut slot.outputs) {
-        if io.dtype == DType::F32 {
-            buffer.f32s_mut().fill(f32::NAN);
+        match io.dtype {
+            DType::F32 => buffer.f32s_mut().fill(f32::NAN),
+            // All bits are one of those that are not a number.
+            DType::F16 => buffer.bytes_mut().fill(0xff),
+            _ => {}
         }
     }
 }

@@ -234,6 +234,45 @@ fn many_integers_next_to_the_right_ones_are_wrong() {
 }
 
 #[test]
+fn halves_next_to_the_right_ones_are_right_if_they_are_few() {
+    let n_elements = 100;
+    let view = View {
+        offset: 0,
+        dims: [1, 1, 1, n_elements],
+        block: 1,
+        n_stride: n_elements,
+        block_stride: n_elements,
+        row_stride: n_elements,
+    };
+    // From 2⁻¹⁰ on, each a step above the one before.
+    let right: Vec<u16> = (0x1400..).take(n_elements).collect();
+    let bytes =
+        |halves: &[u16]| -> Vec<u8> { halves.iter().flat_map(|h| h.to_le_bytes()).collect() };
+    let right_bytes = bytes(&right);
+    let check = |n_beside: usize, steps: u16, is_right: bool| {
+        let mut halves = right.clone();
+        for half in &mut halves[..n_beside] {
+            *half += steps;
+        }
+        let buffer = Buffer::copy_of(&bytes(&halves)).unwrap();
+        let reference = Values {
+            dtype: DType::F16,
+            bytes: &right_bytes,
+        };
+        let distance = distance(&view, &buffer, DType::F16, reference, ONE_STEP).unwrap();
+        assert_eq!(
+            distance <= 1e-4,
+            is_right,
+            "{n_beside} by {steps}: {distance}"
+        );
+    };
+    check(0, 0, true);
+    check(30, 1, true);
+    check(60, 1, false);
+    check(4, 2, false);
+}
+
+#[test]
 fn views_that_no_buffer_holds_have_no_end() {
     let view = View {
         offset: 0,
