@@ -25,7 +25,7 @@ mod subgraph;
 mod table;
 
 pub use attribute::Attribute;
-pub use canonical::{canonicalize, spell_out_quantized, write_out_windows};
+pub use canonical::{canonicalize, spell_out_quantized, widen_halves, write_out_windows};
 pub use compact::compact;
 pub use digest::Digests;
 pub use facts::{affine, clip_bounds, from_front, is_symmetric, scalar};

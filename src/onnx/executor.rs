@@ -1,7 +1,8 @@
 //! The reference executor `rten`: loads encoded graphs, converts values, runs on one thread.
 //!
 //! It computes in f32, i32, i8 and u8 only. Wider integers and booleans are narrowed on the way in
-//! and widened on the way out, so the declared element type is kept on our side.
+//! and widened on the way out, so the declared element type is kept on our side. Numbers of half
+//! precision are converted before and behind it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -10,7 +11,8 @@ use rten::{Model, ModelOptions, RunOptions, ThreadPool, Value, ValueOrView};
 
 use super::encode::encode;
 use super::error::Problem;
-use crate::graph::{DType, Graph, Shape, Tensor, TensorData};
+use super::halves::{Edge, Edges, take_off};
+use crate::graph::{DType, Graph, Shape, Tensor, TensorData, f16_to_f32, f64_to_f16};
 
 /// What it is doing once a graph is loaded.
 pub(super) const RUNNING: &str = "run the model";
@@ -18,13 +20,16 @@ pub(super) const RUNNING: &str = "run the model";
 /// A graph ready to run.
 pub(super) struct Executor {
     model: Model,
+    edges: Edges,
     threads: Arc<ThreadPool>,
 }
 
 impl Executor {
     /// Loads a graph without optimising it, so that every value keeps its name.
     pub(super) fn new(graph: &Graph, threads: Arc<ThreadPool>) -> Result<Self, Problem> {
-        let bytes = encode(graph).map_err(|error| reference("encode the model", error))?;
+        let mut graph = graph.clone();
+        let edges = take_off(&mut graph);
+        let bytes = encode(&graph).map_err(|error| reference("encode the model", error))?;
         let load = move || {
             let mut options = ModelOptions::with_all_ops();
             options.enable_optimization(false);
@@ -32,7 +37,11 @@ impl Executor {
         };
         let model =
             guarded("load the model", load)?.map_err(|error| reference("load the model", error))?;
-        Ok(Self { model, threads })
+        Ok(Self {
+            model,
+            edges,
+            threads,
+        })
     }
 
     /// Runs the graph and returns the wanted values as the executor holds them.
@@ -46,17 +55,56 @@ impl Executor {
                 .node_id(name)
                 .map_err(|error| reference(&format!("find `{name}`"), error))
         };
-        let inputs = inputs
-            .iter()
+        let converted = self.convert(inputs)?;
+        let converted = converted.iter().map(|(edge, tensor)| (&*edge.to, tensor));
+        let given = inputs.iter().copied().chain(converted);
+        let given = given.filter(|(_, tensor)| tensor.dtype() != DType::F16);
+        let inputs = given
             .map(|(name, tensor)| Ok((id(name)?, ValueOrView::Value(to_value(tensor)?))))
             .collect::<Result<Vec<_>, Problem>>()?;
-        let wanted = wanted
+        let wanted: Vec<&str> = wanted
             .iter()
-            .map(|name| id(name))
-            .collect::<Result<Vec<_>, _>>()?;
+            .map(|name| self.before_rounding(name))
+            .collect();
+        // Each value may be asked for once.
+        let mut names = wanted.clone();
+        names.sort_unstable();
+        names.dedup();
+        let ids = names.iter().map(|name| id(name));
+        let ids = ids.collect::<Result<Vec<_>, _>>()?;
         let options = RunOptions::default().with_thread_pool(Some(Arc::clone(&self.threads)));
-        guarded(RUNNING, || self.model.run(inputs, &wanted, Some(options)))?
-            .map_err(|error| reference(RUNNING, error))
+        let values = guarded(RUNNING, || self.model.run(inputs, &ids, Some(options)))?
+            .map_err(|error| reference(RUNNING, error))?;
+        let value = |name| names.binary_search(name).ok().and_then(|at| values.get(at));
+        let found = wanted.iter().map(|name| value(name).cloned());
+        found
+            .collect::<Option<_>>()
+            .ok_or_else(|| reference(RUNNING, "it returned too few values"))
+    }
+
+    /// Does the conversions of inputs.
+    fn convert<'a>(
+        &'a self,
+        inputs: &[(&str, &Tensor)],
+    ) -> Result<Vec<(&'a Edge, Tensor)>, Problem> {
+        let mut converted: Vec<(&Edge, Tensor)> = Vec::new();
+        for edge in &self.edges.before {
+            let made = converted.iter().find(|(made, _)| made.to == edge.from);
+            let given = inputs.iter().find(|(name, _)| *name == edge.from);
+            let source = made.map(|(_, tensor)| tensor);
+            if let Some(source) = source.or(given.map(|(_, tensor)| *tensor)) {
+                converted.push((edge, from_value(to_value(source)?, edge.dtype)?));
+            }
+        }
+        Ok(converted)
+    }
+
+    /// Returns the name of the f32 value that a value of half precision is the rounded one of; other
+    /// values are themselves.
+    fn before_rounding<'a>(&'a self, name: &'a str) -> &'a str {
+        let mut edges = self.edges.before.iter().chain(&self.edges.behind);
+        let edge = edges.find(|edge| edge.to == name && edge.dtype == DType::F16);
+        edge.map_or(name, |edge| &edge.from)
     }
 }
 
@@ -94,6 +142,7 @@ fn to_value(tensor: &Tensor) -> Result<Value, Problem> {
     match tensor.data() {
         TensorData::F32(data) => shaped(dims, data.clone()),
         TensorData::F64(data) => shaped(dims, data.iter().map(|&v| v as f32).collect()),
+        TensorData::F16(data) => shaped(dims, data.iter().map(|&v| f16_to_f32(v)).collect()),
         TensorData::I8(data) => shaped(dims, data.clone()),
         TensorData::U8(data) => shaped(dims, data.clone()),
         TensorData::U64(data) => {
@@ -175,6 +224,7 @@ fn parts<T: Copy>(tensor: rten_tensor::Tensor<T>) -> (Shape, Vec<T>) {
 fn from_f32(data: Vec<f32>, dtype: DType) -> TensorData {
     match dtype {
         DType::F64 => TensorData::F64(data.into_iter().map(f64::from).collect()),
+        DType::F16 => TensorData::F16(data.into_iter().map(|v| f64_to_f16(v.into())).collect()),
         _ => TensorData::F32(data),
     }
 }

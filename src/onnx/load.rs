@@ -9,7 +9,9 @@ use super::error::{Error, Problem};
 use super::proto::{self, ProtoError};
 use super::tensor::TensorReader;
 use super::wire::WireError;
-use crate::graph::{Graph, canonicalize, compact, spell_out_quantized, write_out_windows};
+use crate::graph::{
+    Graph, canonicalize, compact, spell_out_quantized, widen_halves, write_out_windows,
+};
 
 /// Default operator sets that are understood.
 pub const OPSETS: std::ops::RangeInclusive<i64> = 7..=28;
@@ -32,7 +34,8 @@ pub struct LoadedModel {
     /// The canonical graph.
     pub graph: Graph,
     /// The graph as the file has it, at static shapes and with constants folded, before any
-    /// rewrite but that quantised layers are written in one form: what the reference executor runs.
+    /// rewrite but that quantised layers are written in one form and that what is between operators
+    /// of half precision is f32: what the reference executor runs.
     pub source: Graph,
 }
 
@@ -71,6 +74,7 @@ pub(super) fn decode(
     let opset = opset(&model)?;
     check::functions(&model, graph)?;
     let mut source = build(graph, opset, &TensorReader::new(path), options)?;
+    widen_halves(&mut source);
     spell_out_quantized(&mut source);
     write_out_windows(&mut source);
     compact(&mut source);

@@ -18,6 +18,7 @@ mod exact;
 mod examine;
 mod executor;
 mod fold;
+mod halves;
 mod inputs;
 mod load;
 mod proto;

@@ -25,8 +25,10 @@ mod quantized;
 mod rewrite;
 mod rule;
 mod scale;
+mod widen;
 mod window;
 
 pub use quantized::spell_out as spell_out_quantized;
 pub use rewrite::canonicalize;
+pub use widen::widen_halves;
 pub use window::write_out_windows;

@@ -7,6 +7,7 @@ mod composites;
 mod digests;
 mod fixture;
 mod folding;
+mod halves;
 mod mutated;
 mod mutation;
 mod net;
