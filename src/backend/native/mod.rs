@@ -8,6 +8,7 @@
 
 mod backend;
 pub mod build;
+mod dspace;
 pub mod isa;
 pub mod kernels;
 pub mod layout;

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use super::dspace::{default_dense, may_halve};
 use super::isa::{self, VectorTable};
-use super::kernels::{FOUR, are_halves, has_winograd};
+use super::kernels::{FOUR, has_winograd};
 use super::layout::is_flat;
 use super::qspace::{default_qconv, default_qdepthwise};
-use super::spec::{Conv, Dense, Kind, Operation};
+use super::spec::{Conv, Kind, Operation};
 use super::wspace::default_winograd;
 use crate::device::Isa;
 use crate::space::{Facts, Mapping, ParamValue, SearchSpace, SpaceError, SpaceTemplate};
@@ -373,37 +374,4 @@ fn default_depthwise(isa: Isa, conv: &Conv) -> Mapping {
         .with("order", "oc")
         .with("hold", "weights")
         .with("padding", "border")
-}
-
-/// Fewest weights of half precision that are worth a try: those of fewer stay in the first caches.
-const MIN_HALVES: usize = 1 << 14;
-
-/// Returns whether the weights of a layer may be of half precision.
-fn may_halve(isa: Isa, dense: &Dense) -> bool {
-    let is_float = dense.quantized.is_none();
-    is_float && isa::widest(isa).converts_halves() && dense.k * dense.m >= MIN_HALVES
-}
-
-fn default_dense(isa: Isa, dense: &Dense) -> Mapping {
-    let table = isa::widest(isa);
-    let vectors = dense.m.div_ceil(table.lanes);
-    let limit = if table.registers > 16 { 16 } else { 8 };
-    let r = (1..=limit)
-        .rev()
-        .find(|r| vectors.is_multiple_of(*r))
-        .unwrap_or(1);
-    let mut unroll = (8 / r).max(1);
-    while unroll > 1 && dense.k < unroll {
-        unroll /= 2;
-    }
-    let mapping = Mapping::default()
-        .with("lanes", table.lanes as i64)
-        .with("oc_vectors", r as i64)
-        .with("unroll", unroll as i64);
-    match (may_halve(isa, dense), are_halves(&dense.weights)) {
-        (false, _) => mapping,
-        // Nothing gets lost.
-        (true, true) => mapping.with("weights", "f16"),
-        (true, false) => mapping.with("weights", "f32"),
-    }
 }
