@@ -134,6 +134,16 @@ pub fn widest(isa: Isa) -> VectorTable {
     tables(isa)[0]
 }
 
+/// Returns the template that defines how elements of two vectors are interleaved; `None` if there
+/// are no vectors.
+pub fn zips(isa: Isa) -> Option<&'static str> {
+    match isa {
+        Isa::Portable => None,
+        Isa::X86V2 | Isa::X86V3 | Isa::X86V4 | Isa::X86V4Vnni => Some("isa/zip_x86.rs"),
+        Isa::Neon => Some("isa/zip_neon.rs"),
+    }
+}
+
 /// Returns the first of `tables`, widest first, for `n` numbers in vectors; or the second if the
 /// first computes more than a quarter more.
 pub fn least_waste(tables: impl Iterator<Item = VectorTable>, n: usize) -> Option<VectorTable> {

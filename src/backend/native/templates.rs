@@ -34,6 +34,8 @@ pub const TEMPLATES: &[(&str, &str)] = shipped![
     "isa/q_portable.rs",
     "isa/q_sse4.rs",
     "isa/sse4.rs",
+    "isa/zip_neon.rs",
+    "isa/zip_x86.rs",
     "loops/arg_reduce.rs.j2",
     "loops/batch_norm.rs.j2",
     "loops/columns.rs.j2",

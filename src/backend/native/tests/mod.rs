@@ -11,6 +11,7 @@ mod qconv;
 mod qdense;
 mod qdepthwise;
 mod quantized;
+mod reorder;
 mod run;
 mod segments;
 mod shares;

@@ -15,6 +15,7 @@ use crate::backend::native::build::{Builder, Toolchain};
 use crate::backend::native::isa;
 use crate::backend::native::kernels::{
     ConvGeometry, Kernel, KernelCtx, KernelError, Share, Slot, qconv, qdense, qdepthwise, qmatmul,
+    reorder,
 };
 use crate::backend::native::layout::{Border, Geometry, Layout};
 use crate::backend::native::program::{Arg, KernelSource, Program, Step};
@@ -39,6 +40,7 @@ pub(super) struct QBench {
     pub(super) isa: Isa,
     renderer: Renderer,
     program: Program,
+    inputs: Vec<Vec<u8>>,
     expected: Vec<Expected>,
     /// How the work of the next kernels is divided.
     pub(super) share: Share,
@@ -76,6 +78,7 @@ impl QBench {
                 inputs: Vec::new(),
                 outputs: Vec::new(),
             },
+            inputs: Vec::new(),
             expected: Vec::new(),
             share: Share::Whole,
             rng: ChaCha8Rng::seed_from_u64(isa as u64 + 11),
@@ -238,6 +241,59 @@ impl QBench {
         self.call(conv, &geometry, None, kernel, "product");
     }
 
+    /// Adds a copy between layouts of elements of that many bytes, through the arena: each is at its
+    /// place, and what is around rows and columns is as it was.
+    pub(super) fn reorder(&mut self, x: Geometry, y: Geometry, element: usize) {
+        let kernel = reorder(self.ctx(), &x, &y, element).unwrap();
+        let bytes: Vec<u8> = (0..x.len * element).map(|_| self.rng.random()).collect();
+        let (from, to) = (x.view(0), y.view(0));
+        let mut expected = vec![Some(0); y.len * element];
+        for (n, c, h, w) in indices(y.dims) {
+            let (from, to) = (from.index(n, c, h, w), to.index(n, c, h, w));
+            for byte in 0..element {
+                expected[to * element + byte] = Some(bytes[from * element + byte]);
+            }
+        }
+        // Behind the last channel there may be anything.
+        let [n, c, h, w] = y.dims;
+        for (n, c, h, w) in indices([n, c.next_multiple_of(y.block), h, w]).filter(|at| at.1 >= c) {
+            let at = to.index(n, c, h, w) * element;
+            expected[at..at + element].fill(None);
+        }
+        let elements = expected.iter().enumerate();
+        let elements = elements.filter_map(|(at, byte)| Some((at, f64::from((*byte)?))));
+        let elements = elements.collect();
+        let affine = Affine {
+            scale: 1.0,
+            zero_point: 0,
+        };
+        let n_bytes = y.len * element;
+        let layouts = format!("{} {:?} to {} {:?}", x.layout, x.border, y.layout, y.border);
+        let what = format!("{:?} of {element} bytes, {layouts}", x.dims);
+        let output = self.output(what, DType::U8, n_bytes, elements, Some(affine), 0.0);
+        let from = if x.origin() == 0 {
+            self.inputs.push(bytes);
+            Arg::Input(self.inputs.len() - 1)
+        } else {
+            Arg::Weights(self.constant(&bytes) + x.origin() * element)
+        };
+        let at = self.program.arena_bytes;
+        self.program.arena_bytes += n_bytes.next_multiple_of(64);
+        let place = |offset: usize| Arg::Arena((at + offset) as isize);
+        self.divided(kernel, vec![from, place(y.origin() * element)]);
+        let whole = Geometry::external([1, 1, 1, n_bytes]);
+        let copy = reorder(self.ctx(), &whole, &whole, 1).unwrap();
+        self.divided(copy, vec![place(0), output]);
+    }
+
+    /// Adds a step of a kernel that may take a range of its work.
+    fn divided(&mut self, kernel: Kernel, mut args: Vec<Arg>) {
+        if kernel.shares.is_some() {
+            args.extend([Arg::First, Arg::End]);
+        }
+        self.step(kernel, args);
+    }
+
     /// Calls a kernel of a convolution, and says what it must give.
     fn call(
         &mut self,
@@ -358,12 +414,12 @@ impl QBench {
         builder.compile(&program, 2).unwrap().unwrap();
         let artifact = builder.link(&program).unwrap().unwrap();
         for at_end in [true, false] {
-            let outputs = run::run_fenced(&program, &artifact, &[], at_end);
+            let outputs = run::run_fenced(&program, &artifact, &self.inputs, at_end);
             for (expected, bytes) in self.expected.iter().zip(outputs) {
                 expected.check(&bytes);
             }
         }
-        let [first, second] = run::run_twice(&program, &artifact, &[]);
+        let [first, second] = run::run_twice(&program, &artifact, &self.inputs);
         assert_eq!(first, second);
     }
 }
