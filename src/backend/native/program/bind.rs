@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::buffers::{BufferId, Buffers, Holder};
 use super::memory::{Memory, Scratch};
-use super::schedule::{Bound, Planned};
+use super::planned::{Bound, Planned};
 use super::threads::{Access, Region};
 use super::types::{Arg, Step};
 use crate::backend::native::kernels::{Kernel, Slot};

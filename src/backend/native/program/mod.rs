@@ -9,6 +9,7 @@ mod bind;
 mod buffers;
 mod emit;
 mod memory;
+mod planned;
 mod readers;
 mod schedule;
 mod segment;

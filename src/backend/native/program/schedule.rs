@@ -1,11 +1,12 @@
 //! The order of steps, with the conversions that the chosen layouts need.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::assemble::{AssembleError, Choice};
 use super::buffers::{BufferId, Buffers, Holder, Want};
-use super::readers::readers;
+use super::planned::{Bound, Planned};
+use super::readers::{read_dense, readers};
 use crate::backend::native::isa;
 use crate::backend::native::kernels::{conv_margins, deconv_margins};
 use crate::backend::native::layout::{Border, Layout, dims4, is_flat};
@@ -13,38 +14,6 @@ use crate::backend::native::spec::{Concat, Conv, Deconv, Kind, Map, Operand, Ope
 use crate::device::Isa;
 use crate::graph::{Graph, Tensor, ValueId};
 use crate::space::Mapping;
-
-/// One step before its kernel is rendered.
-#[derive(Debug)]
-pub(super) enum Planned {
-    /// An operation of the model.
-    Operation { idx: usize, bound: Bound },
-    /// A copy of a value to another layout.
-    Convert { from: BufferId, to: BufferId },
-}
-
-impl Planned {
-    /// Returns the subgraph that the step belongs to; conversions belong to none.
-    pub(super) fn subgraph(&self, operations: &[Operation]) -> Option<usize> {
-        match self {
-            Self::Operation { idx, .. } => Some(operations[*idx].subgraph),
-            Self::Convert { .. } => None,
-        }
-    }
-}
-
-/// The buffers of an operation.
-#[derive(Debug, Default)]
-pub(super) struct Bound {
-    pub(super) x: Option<BufferId>,
-    pub(super) y: Option<BufferId>,
-    pub(super) residual: Option<BufferId>,
-    pub(super) scale: Option<BufferId>,
-    pub(super) pooled: Option<BufferId>,
-    pub(super) operands: Vec<Option<BufferId>>,
-    pub(super) results: Vec<BufferId>,
-    pub(super) x_is_exclusive: bool,
-}
 
 /// Steps and buffers.
 #[derive(Debug, Default)]
@@ -65,6 +34,7 @@ pub(super) fn schedule(
         graph,
         isa,
         readers: readers(graph, operations),
+        read_dense: read_dense(graph, operations),
         out: Schedule::default(),
     };
     for (idx, &input) in graph.inputs.iter().enumerate() {
@@ -90,6 +60,8 @@ struct Scheduler<'a> {
     isa: Isa,
     /// How often each value is read, outputs of the model included.
     readers: BTreeMap<ValueId, usize>,
+    /// The values that are read as dense rows only.
+    read_dense: BTreeSet<ValueId>,
     out: Schedule,
 }
 
@@ -285,7 +257,19 @@ impl Scheduler<'_> {
         map: &Map,
         bound: &mut Bound,
     ) -> Result<Layout, AssembleError> {
-        let x = self.want(operation.x, Want::Any)?;
+        let bytes = |value: ValueId| self.graph.value(value).dtype.bytes();
+        let grows = bytes(operation.y) > bytes(operation.x);
+        let mut x = self.want(operation.x, Want::Any)?;
+        // What has to be dense rows is converted before it becomes larger.
+        if grows
+            && self.read_dense.contains(&operation.y)
+            && !matches!(
+                self.out.buffers.all[x.0].layout,
+                Layout::Nchw | Layout::Flat
+            )
+        {
+            x = self.want(operation.x, Want::Dense)?;
+        }
         let layout = self.out.buffers.all[x.0].layout;
         bound.x = Some(x);
         for operand in &map.operands {

@@ -244,3 +244,21 @@ fn chains_of_integers_give_what_their_nodes_give_one_by_one() {
         }
     }
 }
+
+#[test]
+fn what_must_be_dense_is_converted_while_it_is_small() {
+    let (mut model, x) = Model::new(3);
+    let [_, a] = model.round(x, 3.0);
+    let b = model.conv(a, 1, 3, CHANNELS);
+    let [_, b] = model.round(b, 2.0);
+    let y = model.node("Softmax", &[b], &[("axis", Attribute::Int(1))]);
+    model.graph.outputs.push(y);
+    let graph = canonicalize(model.graph.clone());
+    let partition = partition(&graph);
+    let operations = lower(&graph, &partition).unwrap();
+    let program = untuned_program(Isa::X86V3, &graph, &operations, partition.subgraphs.len());
+    let names: Vec<&str> = program.steps.iter().map(|s| s.name.as_str()).collect();
+    let convolution = names.iter().position(|name| name.starts_with("conv 3x3"));
+    let after = &names[convolution.unwrap() + 1..];
+    assert_eq!(after, ["nchw8c→nchw 1x20x7x9", "conversion", "softmax"]);
+}

@@ -7,7 +7,8 @@ use super::text::{Segment, Segments};
 use super::windows::{Action, Inner, Window, windows};
 use crate::backend::native::program::assemble::{AssembleError, Choice};
 use crate::backend::native::program::buffers::{BufferId, Buffers, Holder};
-use crate::backend::native::program::schedule::{Planned, Schedule};
+use crate::backend::native::program::planned::Planned;
+use crate::backend::native::program::schedule::Schedule;
 use crate::backend::native::spec::Operation;
 
 /// Steps that run together.

@@ -4,7 +4,7 @@ use crate::backend::native::kernels::{weights_growth, winograd_side};
 use crate::backend::native::layout::Layout;
 use crate::backend::native::program::assemble::Choice;
 use crate::backend::native::program::buffers::{BufferId, Buffers};
-use crate::backend::native::program::schedule::{Bound, Planned};
+use crate::backend::native::program::planned::{Bound, Planned};
 use crate::backend::native::spec::{Conv, Kind, Operand, Operation};
 use crate::space::Mapping;
 
