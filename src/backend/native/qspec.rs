@@ -29,6 +29,9 @@ pub struct Quantized {
     pub y: Option<Affine>,
     /// How the residual is read, if it is u8; `None`: it is f32.
     pub residual: Option<Affine>,
+    /// Whether the results are the sums themselves, i32, and the zero point of the input is not
+    /// known before: it is an operand, and scales stand for nothing.
+    pub sums: bool,
 }
 
 /// A function of 8 bits.

@@ -193,7 +193,8 @@ pub struct MatMul {
     pub output: ValueId,
     /// How it computes with integers, if it does: its weights are the right operand, the inner
     /// extent (a multiple of 8) by columns (a multiple of 16), and the operands lack that one. Rows
-    /// lie one after the other, and what is added is constant, one number a column.
+    /// lie one after the other, and what is added is constant, one number a column. Where results are
+    /// sums, the second operand is the zero point.
     pub quantized: Option<Quantized>,
 }
 

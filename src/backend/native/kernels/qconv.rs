@@ -100,11 +100,12 @@ pub fn qconv(
         share => share.word(), rows => share.bounds(Share::Rows, conv.output[1]),
         variants => variants.collect::<Vec<_>>(), heights, rest_th => needs_single,
         results => results.facts.clone(), residual => geometry.residual.is_some(),
-        store => conv.stored,
+        store => conv.stored, sums => quantized.sums,
     };
     let mut slots = vec![Slot::Input, Slot::Weights, Slot::Output];
     slots.extend(geometry.residual.map(|_| Slot::Residual));
     slots.extend(conv.pooled.map(|_| Slot::Pooled));
+    slots.extend(quantized.sums.then_some(Slot::Source(1)));
     let mut packed = results.pack(padded, |channel| {
         channel / blocking.oc * vectors * lanes + channel % blocking.oc
     });

@@ -9,6 +9,9 @@ use crate::backend::native::layout::{Border, Geometry, Layout};
 use crate::backend::native::spec::{Conv, MatMul, Matrix, Quantized, Source};
 use crate::space::Mapping;
 
+/// Columns whose sums begin with numbers on the stack.
+const MOST_SUMS: usize = 1 << 14;
+
 /// Makes the kernel. The inner extent must be a multiple of 8, the number of columns one of 16,
 /// rows must lie one after the other, and what is added be constant: one number a column.
 ///
@@ -27,7 +30,14 @@ pub fn qmatmul(ctx: KernelCtx<'_>, matmul: &MatMul) -> Result<Kernel, KernelErro
         return Err(unsupported("rows do not lie one after the other"));
     }
     let rows = m * matmul.batch.iter().product::<usize>();
-    let has_residual = matmul.operands.len() > 1 + usize::from(matmul.addend.is_some());
+    if quantized.sums && n > MOST_SUMS {
+        return Err(unsupported(
+            "too many columns to keep what their sums begin with",
+        ));
+    }
+    let others = [matmul.addend.is_some(), quantized.sums];
+    let others = others.into_iter().filter(|&is_there| is_there).count();
+    let has_residual = matmul.operands.len() > 1 + others;
     let scales = quantized.weight_scales.iter();
     let conv = Conv {
         n: 1,

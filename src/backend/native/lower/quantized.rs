@@ -48,6 +48,7 @@ impl Operands<'_> {
             weight_scales: scales.iter().map(|scale| scale * factor).collect(),
             y: None,
             residual: None,
+            sums: false,
         })
     }
 }

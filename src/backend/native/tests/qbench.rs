@@ -531,5 +531,6 @@ pub(super) fn quantize(
             scale: 0.013,
             zero_point: zero_points[2],
         }),
+        sums: false,
     });
 }

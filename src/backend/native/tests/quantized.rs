@@ -73,6 +73,17 @@ impl Model {
     }
 
     fn node(&mut self, op: &str, inputs: &[ValueId], attributes: &[(&str, Attribute)]) -> ValueId {
+        self.nodes(op, inputs, attributes, 1)[0]
+    }
+
+    /// Adds a node with so many outputs.
+    fn nodes(
+        &mut self,
+        op: &str,
+        inputs: &[ValueId],
+        attributes: &[(&str, Attribute)],
+        n_outputs: usize,
+    ) -> Vec<ValueId> {
         let attributes = attributes.iter();
         let mut node = Node {
             name: String::new(),
@@ -82,20 +93,23 @@ impl Model {
                 .map(|(k, v)| ((*k).to_owned(), v.clone()))
                 .collect(),
             inputs: inputs.iter().copied().map(Some).collect(),
-            outputs: vec![Some(ValueId(0))],
+            outputs: vec![Some(ValueId(0)); n_outputs],
         };
         let facts = infer(&node, self.graph.opset, &self.graph.operands(&node));
-        let fact = facts.unwrap().unwrap().remove(0);
-        let id = ValueId(self.graph.values.len());
-        self.graph.values.push(Value {
-            name: format!("v{}", id.0),
-            dtype: fact.dtype,
-            shape: fact.shape,
-            data: None,
-        });
-        node.outputs = vec![Some(id)];
+        let mut ids = Vec::new();
+        for fact in facts.unwrap().unwrap().into_iter().take(n_outputs) {
+            let id = ValueId(self.graph.values.len());
+            self.graph.values.push(Value {
+                name: format!("v{}", id.0),
+                dtype: fact.dtype,
+                shape: fact.shape,
+                data: None,
+            });
+            ids.push(id);
+        }
+        node.outputs = ids.iter().copied().map(Some).collect();
         self.graph.nodes.push(node);
-        id
+        ids
     }
 
     /// Rounds to u8 by a scale of its own; returns the u8 and its number.
@@ -261,4 +275,55 @@ fn what_must_be_dense_is_converted_while_it_is_small() {
     let convolution = names.iter().position(|name| name.starts_with("conv 3x3"));
     let after = &names[convolution.unwrap() + 1..];
     assert_eq!(after, ["nchw8c→nchw 1x20x7x9", "conversion", "softmax"]);
+}
+
+/// A layer as onnxruntime's `quantize_dynamic` writes it, of rows of the image: the scale and the
+/// zero point of the input follow from its numbers.
+#[test]
+fn dynamically_quantised_products_have_the_kernel_of_integers() {
+    const N: usize = 48;
+    const K: usize = 24;
+    for (seed, isa) in isas().into_iter().enumerate() {
+        let (mut model, x) = Model::new(seed as u64);
+        model.input.truncate(7 * K * 5 * 4);
+        model.graph.values[x.0].shape = vec![5, 7, K].into();
+        let quantised = model.nodes("DynamicQuantizeLinear", &[x], &[], 3);
+        let [bytes, scale, zero] = quantised[..] else {
+            panic!("three outputs")
+        };
+        let w: Vec<i8> = (0..K * N).map(|_| model.rng.random()).collect();
+        let weights = model.constant(&[K, N], TensorData::I8(w.clone()));
+        let around = model.constant(&[], TensorData::I8(vec![0]));
+        let step = model.constant(&[], TensorData::F32(vec![0.01]));
+        let bias = model.numbers(N, 1.0);
+        let added = model.constant(&[N], TensorData::F32(bias.clone()));
+        let sums = model.node("MatMulInteger", &[bytes, weights, zero, around], &[]);
+        let real = model.node("Cast", &[sums], &[("to", Attribute::Int(1))]);
+        let factor = model.node("Mul", &[scale, step], &[]);
+        let scaled = model.node("Mul", &[real, factor], &[]);
+        let y = model.node("Add", &[scaled, added], &[]);
+        model.graph.outputs.extend([sums, y]);
+        let graph = canonicalize(model.graph.clone());
+        let (operations, actual) = model.run(isa, &graph, &partition(&graph));
+        let is_tuned = |o: &Operation| matches!(&o.kind, Kind::MatMul(m) if m.quantized.is_some());
+        assert!(operations.iter().any(is_tuned));
+
+        let numbers = super::kernels::f32s(&model.input);
+        let low = numbers.iter().copied().fold(0.0, f32::min);
+        let high = numbers.iter().copied().fold(0.0, f32::max);
+        let scale = (high - low) / 255.0;
+        let zero = (-low / scale).round_ties_even();
+        let bytes = numbers.iter().map(|v| (v / scale).round_ties_even() + zero);
+        let bytes: Vec<i32> = bytes.map(|v| v.clamp(0.0, 255.0) as i32).collect();
+        let found = super::kernels::f32s(&actual[1]);
+        for (at, found) in found.into_iter().enumerate() {
+            let (row, column) = (at / N, at % N);
+            let factors = (0..K).map(|k| (bytes[row * K + k], w[k * N + column]));
+            let sum: i32 = factors.map(|(x, w)| (x - zero as i32) * i32::from(w)).sum();
+            let bytes = &actual[0][at * 4..at * 4 + 4];
+            assert_eq!(bytes, sum.to_le_bytes(), "{isa} {row} {column}");
+            let expected = sum as f32 * scale * 0.01 + bias[column];
+            assert!((found - expected).abs() < 1e-4, "{found} {expected}");
+        }
+    }
 }

@@ -10,9 +10,10 @@ use super::matmul::{Sums, facts};
 use super::node::{Known, LoopNode};
 use super::product::Product;
 use super::window::Window;
+use crate::backend::native::kernels::qmatmul_fits;
 use crate::backend::native::lower::subgraph::NotCovered;
-use crate::backend::native::spec::Operation;
-use crate::graph::DType;
+use crate::backend::native::spec::{Affine, Kind, MatMul, Operation, Quantized};
+use crate::graph::{DType, Tensor, TensorData};
 
 /// Lowers a product of quantised numbers; `None` if it is none.
 pub(super) fn lower(node: &LoopNode<'_>) -> Option<Result<Vec<Operation>, NotCovered>> {
@@ -131,8 +132,70 @@ impl<'n, 'a> Operands<'n, 'a> {
     }
 }
 
+/// Returns the product of u8 by constant s8 weights around zero that there is a tuned kernel for.
+fn tuned(node: &LoopNode<'_>) -> Option<Operation> {
+    if node.node.op != "MatMulInteger" {
+        return None;
+    }
+    let (x, w, y) = (node.input(0)?, node.input(1)?, node.output(0)?);
+    let zero = node.input(2).filter(|zero| zero.data.is_none())?;
+    let weights = signed(w.data?, node.input(3))?;
+    let product = Product::of_matmul(x.dims(), w.dims())?;
+    let [m, k, n] = product.extents;
+    let is_one = w.dims().len() == 2 && product.batch.is_empty() && zero.shape.len() == 1;
+    let is_byte = [x.dtype, zero.dtype] == [DType::U8; 2];
+    if !is_one || !is_byte || !qmatmul_fits([k, n]) || x.data.is_some() {
+        return None;
+    }
+    let matmul = MatMul {
+        extents: product.extents,
+        batch: product.batch,
+        lhs: product.lhs,
+        rhs: product.rhs,
+        result: product.result,
+        addend: None,
+        alpha: 1.0,
+        epilogue: Vec::new(),
+        operands: vec![node.source(&x), node.source(&zero)],
+        output: y.id,
+        quantized: Some(Quantized {
+            // What sums begin with is multiplied by the zero point when it is known.
+            x: Affine {
+                scale: 1.0,
+                zero_point: 1,
+            },
+            weights,
+            weight_scales: vec![1.0; n],
+            y: None,
+            residual: None,
+            sums: true,
+        }),
+    };
+    let name = format!("matmul {m}x{k}x{n}");
+    Some(node.ctx.operation(name, Kind::MatMul(matmul), x.id, y.id))
+}
+
+/// Returns weights less their zero point, if it is that of s8 around zero.
+fn signed(weights: &Tensor, zero: Option<Known<'_>>) -> Option<Vec<i8>> {
+    let zeros = match zero {
+        Some(zero) => zero.data?.to_i64()?,
+        None => vec![0],
+    };
+    let is_all = |wanted: i64| zeros.iter().all(|&zero| zero == wanted);
+    match weights.data() {
+        TensorData::I8(data) if is_all(0) => Some(data.clone()),
+        TensorData::U8(data) if is_all(128) => {
+            Some(data.iter().map(|&v| (v ^ 0x80) as i8).collect())
+        }
+        _ => None,
+    }
+}
+
 fn matmul(operands: &Operands<'_, '_>) -> Result<Vec<Operation>, NotCovered> {
     let (node, y) = (operands.node, operands.node.main_output()?);
+    if let Some(operation) = tuned(node) {
+        return Ok(vec![operation]);
+    }
     let (lhs, rhs) = (operands.inputs[0], operands.inputs[1]);
     let product = Product::of_matmul(lhs.dims(), rhs.dims()).ok_or_else(|| {
         node.refuse(format!(
