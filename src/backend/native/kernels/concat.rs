@@ -31,7 +31,7 @@ pub fn concat(
             (a, b) => gcd(gcd(a, b), first),
         };
         parts.push(context! {
-            C => c, first, RUN => run.min(c),
+            C => c, first, RUN => run.min(c), tail => c % run.min(c).max(1),
             XB => x.block, XR => x.row, XC => x.plane, XN => x.batch,
             XE => if x.block == 1 { x.plane } else { 1 },
         });
