@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::dspace::{default_dense, may_halve};
 use super::isa::{self, VectorTable};
-use super::kernels::{FOUR, has_winograd};
+use super::kernels::{FOUR, are_halves, has_winograd};
 use super::layout::is_flat;
 use super::qspace::{default_qconv, default_qdepthwise};
 use super::spec::{Conv, Kind, Operation};
@@ -127,7 +127,9 @@ impl Spaces {
             Kind::Dense(dense) => {
                 fact("k", dense.k);
                 fact("m", dense.m);
-                fact("halves", usize::from(may_halve(isa, dense)));
+                let halves = may_halve(isa, dense);
+                fact("halves", usize::from(halves));
+                fact("exact", usize::from(halves && are_halves(&dense.weights)));
                 &self.dense
             }
             Kind::Concat(_)

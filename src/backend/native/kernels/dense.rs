@@ -24,7 +24,7 @@ pub fn dense(ctx: KernelCtx<'_>, dense: &Dense, mapping: &Mapping) -> Result<Ker
             "outputs do not divide into tiles".to_owned(),
         ));
     }
-    let half = mapping.word("weights") == Some("f16");
+    let half = matches!(mapping.word("weights"), Some("f16" | "rounded"));
     if half && !table.converts_halves() {
         return Err(unsupported("no instruction reads half precision"));
     }
