@@ -133,7 +133,13 @@ impl Builder<'_> {
                 detail: detail.to_owned(),
             })
         };
-        if !matches!(source.domain, "" | "ai.onnx" | "metainfer") {
+        let domain = match (source.domain, source.op) {
+            // So onnxruntime's quantiser writes the standard's conversions to 16 bits for operator
+            // sets that have none yet.
+            ("com.microsoft", "QuantizeLinear" | "DequantizeLinear") | ("ai.onnx", _) => "",
+            (domain, _) => domain,
+        };
+        if !matches!(domain, "" | "metainfer") {
             return unsupported("only operators of the standard ONNX domain are");
         }
         match source.op {
@@ -151,7 +157,7 @@ impl Builder<'_> {
         let mut node = Node {
             name: source.name.to_owned(),
             op: source.op.to_owned(),
-            domain: source.domain.replace("ai.onnx", ""),
+            domain: domain.to_owned(),
             attributes: [].into(),
             inputs: Vec::new(),
             outputs: Vec::new(),

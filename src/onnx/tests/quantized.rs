@@ -245,3 +245,24 @@ fn what_is_read_twice_is_no_function_alone() {
     ];
     assert_eq!(subgraphs(&mut net), expected);
 }
+
+#[test]
+fn conversions_to_16_bits_of_onnxruntimes_domain_are_the_standards() {
+    let mut net = net();
+    net.constant("wide", scalar(TensorData::U16(vec![30_000])));
+    net.node("q", "QuantizeLinear", "x s wide")
+        .node("y", "DequantizeLinear", "q s wide");
+    for node in &mut net.graph.nodes {
+        node.domain = "com.microsoft".to_owned();
+    }
+    net.output("y").output("q");
+    let model = net.load().unwrap();
+    let nodes = model.graph.nodes.iter();
+    let nodes: Vec<(&str, &str)> = nodes.map(|node| (&*node.domain, &*node.op)).collect();
+    assert_eq!(nodes, [("", "QuantizeLinear"), ("", "DequantizeLinear")]);
+    let is_wide = |value: &crate::graph::Value| value.name == "q" && value.dtype == DType::U16;
+    assert!(model.graph.values.iter().any(is_wide));
+    net.graph.nodes[0].op = "Gelu".to_owned();
+    let refusal = net.load().unwrap_err().to_string();
+    assert!(refusal.contains("com.microsoft.Gelu"), "{refusal}");
+}
