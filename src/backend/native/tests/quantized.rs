@@ -125,6 +125,17 @@ impl Model {
         ]
     }
 
+    /// Rounds to 16 bits around a zero point of its own; returns the integer and its number.
+    fn round_wide(&mut self, x: ValueId, largest: f32, zero: TensorData) -> [ValueId; 2] {
+        let scale = self.constant(&[], TensorData::F32(vec![largest / 32768.0]));
+        let zero = self.constant(&[], zero);
+        let integer = self.node("QuantizeLinear", &[x, scale, zero], &[]);
+        [
+            integer,
+            self.node("DequantizeLinear", &[integer, scale, zero], &[]),
+        ]
+    }
+
     /// A convolution of integers, by channel or of all of them.
     fn conv(&mut self, x: ValueId, group: usize, kernel: usize, out: usize) -> ValueId {
         let dims = [out, CHANNELS / group, kernel, kernel];
@@ -324,6 +335,88 @@ fn dynamically_quantised_products_have_the_kernel_of_integers() {
             assert_eq!(bytes, sum.to_le_bytes(), "{isa} {row} {column}");
             let expected = sum as f32 * scale * 0.01 + bias[column];
             assert!((found - expected).abs() < 1e-4, "{found} {expected}");
+        }
+    }
+}
+
+/// The integers of 16 bits that a convolution over `x` and `Relu` give, by their definition. The
+/// constants of the convolution are the last four values before `conv`, which pads around an image.
+fn wide_layer(graph: &Graph, conv: ValueId, x: &[f64], group: usize, zero: f64) -> Vec<f64> {
+    let constant = |before: usize| graph.constant(ValueId(conv.0 - before)).unwrap();
+    let TensorData::I8(weights) = constant(4).data() else {
+        panic!("weights are i8");
+    };
+    let (scales, bias) = (constant(3).as_f32().unwrap(), constant(1).as_f32().unwrap());
+    let &[out, per_group, kernel, _] = constant(4).shape().dims() else {
+        panic!("weights have four axes");
+    };
+    let &[_, _, h, w] = graph.value(conv).shape.dims() else {
+        panic!("images have four axes");
+    };
+    let around = kernel / 2;
+    let mut integers = Vec::new();
+    for (o, y, x0) in
+        (0..out).flat_map(|o| (0..h).flat_map(move |y| (0..w).map(move |x| (o, y, x))))
+    {
+        let mut sum = f64::from(bias[o]);
+        for (i, ky, kx) in (0..per_group)
+            .flat_map(|i| (0..kernel).flat_map(move |y| (0..kernel).map(move |x| (i, y, x))))
+        {
+            let (sy, sx) = (
+                (y + ky).wrapping_sub(around),
+                (x0 + kx).wrapping_sub(around),
+            );
+            if sy < h && sx < w {
+                let channel = o / (out / group) * per_group + i;
+                let weight = weights[((o * per_group + i) * kernel + ky) * kernel + kx];
+                sum += x[(channel * h + sy) * w + sx] * f64::from(weight) * f64::from(scales[o]);
+            }
+        }
+        let rounded = (sum.max(0.0) * 32768.0 / 4.0).round_ties_even();
+        integers.push((rounded + zero).clamp(-32768.0, 32767.0));
+    }
+    integers
+}
+
+#[test]
+fn layers_between_integers_of_16_bits_follow_their_definition() {
+    for isa in isas() {
+        let (mut model, x) = Model::new(11);
+        let middle = TensorData::U16(vec![30_000]);
+        let [q, a] = model.round_wide(x, 3.0, middle);
+        model.graph.outputs.push(q);
+        let mut layers = Vec::new();
+        for (group, kernel) in [(1, 3), (CHANNELS, 3), (1, 1)] {
+            let conv = model.conv(a, group, kernel, CHANNELS);
+            let real = model.node("Relu", &[conv], &[]);
+            let [q, _] = model.round_wide(real, 4.0, TensorData::I16(vec![-20_000]));
+            model.graph.outputs.push(q);
+            layers.push((conv, group));
+        }
+        let graph = canonicalize(model.graph.clone());
+        let (operations, outputs) = model.run(isa, &graph, &partition(&graph));
+        let tuned = operations.iter();
+        let tuned = tuned.filter(|o| matches!(o.kind, Kind::Conv(_) | Kind::Depthwise(_)));
+        assert_eq!(tuned.count(), layers.len());
+        let given = model.graph.constant(ValueId(1)).unwrap().as_f32().unwrap()[0];
+        let numbers = model.input.chunks_exact(4);
+        let numbers = numbers.map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+        let integers = outputs[0].chunks_exact(2);
+        let integers = integers.map(|b| u16::from_le_bytes([b[0], b[1]]));
+        let mut x = Vec::new();
+        for (number, integer) in numbers.zip(integers) {
+            let expected = ((number / given).round_ties_even() + 30_000.0).clamp(0.0, 65535.0);
+            assert_eq!(f32::from(integer).to_bits(), expected.to_bits());
+            x.push((f64::from(integer) - 30_000.0) * f64::from(given));
+        }
+        for ((conv, group), output) in layers.into_iter().zip(&outputs[1..]) {
+            let expected = wide_layer(&model.graph, conv, &x, group, -20_000.0);
+            let actual = output.chunks_exact(2);
+            let actual = actual.map(|b| f64::from(i16::from_le_bytes([b[0], b[1]])));
+            let apart: Vec<f64> = actual.zip(expected).map(|(a, b)| (a - b).abs()).collect();
+            assert!(apart.iter().all(|&apart| apart <= 1.0), "{isa}: {apart:?}");
+            let n_off = apart.iter().filter(|&&apart| apart > 0.0).count();
+            assert!(n_off * 10 <= apart.len(), "{isa}: {n_off}");
         }
     }
 }
