@@ -39,8 +39,25 @@ pub(super) fn lower(nodes: &[LoopNode<'_>]) -> Option<Result<(usize, Vec<Operati
         chain = longer;
         n_nodes += 1;
     }
+    // A conversion without vectors would keep functions that take long from having them.
+    let is_slow = nodes[1..n_nodes].iter().any(|node| is_function(node));
+    if first.node.op == "Cast" && chain.vectors.is_none() && is_slow {
+        n_nodes = 1;
+        chain = Chain::default();
+        if let Some(Err(error)) = chain.push(first) {
+            return Some(Err(error));
+        }
+    }
     let operation = chain.operation(&nodes[..n_nodes])?;
     Some(Ok((n_nodes, vec![operation])))
+}
+
+/// Returns whether an operator takes many instructions for an element.
+fn is_function(node: &LoopNode<'_>) -> bool {
+    matches!(
+        node.node.op.as_str(),
+        "Erf" | "Exp" | "Gelu" | "Sigmoid" | "Silu" | "Swish" | "Tanh"
+    )
 }
 
 /// A chain as far as it is read.
