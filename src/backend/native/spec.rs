@@ -156,7 +156,9 @@ pub struct Concat {
 pub struct Loops {
     /// The template that renders it.
     pub template: &'static str,
-    /// What the template reads as `c`: extents, strides, types, expressions.
+    /// What the template reads as `c`: extents, strides, types, expressions. If there are `units`,
+    /// the outermost loop has so many turns, none of which needs another one, and its bounds are
+    /// `c.turns`.
     pub facts: serde_json::Value,
     /// What it reads, in order.
     pub inputs: Vec<Source>,

@@ -3,6 +3,7 @@
 use minijinja::value::Serde;
 use minijinja::{Value, context};
 
+use super::share::Share;
 use super::source::{Kernel, KernelCtx, KernelError, Slot};
 use crate::backend::native::isa;
 use crate::backend::native::spec::{Loops, Source};
@@ -21,8 +22,13 @@ pub fn loops(ctx: KernelCtx<'_>, loops: &Loops) -> Result<Kernel, KernelError> {
         slots.push(Slot::Room(loops.room));
     }
     let table = isa::widest(ctx.isa);
+    let units = loops.facts["units"].as_u64().map(|units| units as usize);
+    let share = ctx.share.along(Share::Rows);
+    let shares = units.and_then(|units| share.of(units, 1, 0));
+    let n_outputs = loops.outputs.len();
     let values = context! {
-        parameters => signature(loops.inputs.len(), loops.outputs.len(), loops.room),
+        parameters => signature(loops.inputs.len(), n_outputs, loops.room, shares.is_some()),
+        turns => units.map(|units| share.bounds(Share::Rows, units)),
         lanes => table.lanes,
         registers => table.registers,
         converts_halves => table.converts_halves(),
@@ -30,7 +36,7 @@ pub fn loops(ctx: KernelCtx<'_>, loops: &Loops) -> Result<Kernel, KernelError> {
     };
     let mut kernel = Kernel::render(ctx, loops.template, table, values, slots, &[])?;
     kernel.weights = weights;
-    Ok(kernel)
+    Ok(kernel.shared(shares))
 }
 
 /// Returns the slots of operands, and the constants among them, packed.
@@ -51,8 +57,14 @@ pub(super) fn bind_sources(sources: &[Source]) -> (Vec<Slot>, Vec<u8>) {
     (slots.collect(), weights)
 }
 
-/// Returns the parameters of a kernel: inputs `x0`, `x1`, …, outputs `y0`, …, and room.
-pub(super) fn signature(n_inputs: usize, n_outputs: usize, room: usize) -> String {
+/// Returns the parameters of a kernel: inputs `x0`, `x1`, …, outputs `y0`, …, room, and the range of
+/// its work if that is divided.
+pub(super) fn signature(
+    n_inputs: usize,
+    n_outputs: usize,
+    room: usize,
+    is_divided: bool,
+) -> String {
     let parameters = |n: usize, letter: char, kind: &str| {
         (0..n)
             .map(|idx| format!("{letter}{idx}: *{kind} u8"))
@@ -62,6 +74,9 @@ pub(super) fn signature(n_inputs: usize, n_outputs: usize, room: usize) -> Strin
     signature.extend(parameters(n_outputs, 'y', "mut"));
     if room > 0 {
         signature.push("room: *mut u8".to_owned());
+    }
+    if is_divided {
+        signature.extend(["first: usize".to_owned(), "end: usize".to_owned()]);
     }
     signature.join(", ")
 }

@@ -5,6 +5,7 @@ use minijinja::{Value, context};
 use serde_json::json;
 
 use super::loops::{bind_sources, signature};
+use super::share::{Share, Shares};
 use super::source::{Kernel, KernelCtx, KernelError, Slot};
 use crate::backend::native::isa::{self, VectorTable};
 use crate::backend::native::spec::{MatMul, Matrix, Source, literal};
@@ -24,6 +25,17 @@ struct Tiling {
     rows: usize,
     /// Vectors of a tile.
     vectors: usize,
+}
+
+/// What is divided among calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Divided {
+    /// The outermost loop over matrices.
+    Matrices,
+    /// The rows of the result, in tiles.
+    Rows,
+    /// The columns of the result, in panels.
+    Panels,
 }
 
 /// Makes the kernel.
@@ -65,7 +77,20 @@ pub fn matmul(ctx: KernelCtx<'_>, matmul: &MatMul) -> Result<Kernel, KernelError
         .then(|| json!({ "vectors": rest.div_ceil(table.lanes), "part": rest % table.lanes }));
     let whole = (panels > 0).then(|| json!({ "vectors": tiling.vectors, "part": 0 }));
     let kinds: Vec<_> = whole.iter().chain(&last).cloned().collect();
+    let n_panels = panels + usize::from(last.is_some());
+    let divided = Divided::new(ctx.share, matmul, tiling.rows, n_panels, packs);
+    let bounds = |what, n| {
+        let is_divided = divided.is_some_and(|(divided, _)| divided == what);
+        let share = if is_divided {
+            Share::Rows
+        } else {
+            Share::Whole
+        };
+        share.bounds(Share::Rows, n)
+    };
     let facts = context! {
+        rows => bounds(Divided::Rows, m), shared_panels => bounds(Divided::Panels, n_panels),
+        matrices => matmul.batch.first().map(|&n| bounds(Divided::Matrices, n)),
         M => m, K => k, N => n, ROWS => tiling.rows, R => tiling.vectors,
         REST => m % tiling.rows, BLOCK => block,
         XR => matmul.lhs.row, XK => matmul.lhs.column, YR => matmul.result.row,
@@ -88,7 +113,7 @@ pub fn matmul(ctx: KernelCtx<'_>, matmul: &MatMul) -> Result<Kernel, KernelError
         alpha => factor(matmul.alpha), beta => addend.and_then(|(_, beta)| factor(*beta)),
         epilogue => Value::from(Serde(&matmul.epilogue)),
         residual => has_residual.then(|| format!("x{}", operands.len() - 1)),
-        parameters => signature(operands.len(), 1, room),
+        parameters => signature(operands.len(), 1, room, divided.is_some()),
     };
     let (mut slots, weights) = bind_sources(&operands);
     slots.push(Slot::Result(0));
@@ -98,7 +123,30 @@ pub fn matmul(ctx: KernelCtx<'_>, matmul: &MatMul) -> Result<Kernel, KernelError
     let values = context! { ..facts, ..places };
     let mut kernel = Kernel::render(ctx, "matmul.rs.j2", table, values, slots, &[])?;
     kernel.weights = weights;
-    Ok(kernel)
+    Ok(kernel.shared(divided.map(|(_, shares)| shares)))
+}
+
+impl Divided {
+    /// Chooses what is divided, and how far; `None` if nothing is.
+    fn new(
+        share: Share,
+        matmul: &MatMul,
+        tile_rows: usize,
+        panels: usize,
+        packs: bool,
+    ) -> Option<(Self, Shares)> {
+        let rows = matmul.extents[0];
+        let matrices = matmul.batch.first().copied().unwrap_or(1);
+        // Whoever packs a right operand uses all of its panels.
+        if share == Share::Channels && !packs {
+            return Some((Self::Panels, share.of(0, 1, panels)?));
+        }
+        let is_packed_each = packs && matmul.rhs.batch.first().is_some_and(|&stride| stride > 0);
+        if matrices > 1 && (is_packed_each || matrices >= rows.div_ceil(tile_rows)) {
+            return Some((Self::Matrices, share.along(Share::Rows).of(matrices, 1, 0)?));
+        }
+        Some((Self::Rows, share.of_rows(rows, tile_rows)?))
+    }
 }
 
 impl Tiling {

@@ -36,6 +36,13 @@ pub struct Shares {
     pub concurrent: bool,
 }
 
+impl Shares {
+    /// Returns how many ranges there can be at most.
+    pub(in crate::backend::native) fn n_ranges(self) -> usize {
+        self.units.div_ceil(self.grain.max(1))
+    }
+}
+
 /// The bounds of a loop over rows or channel tiles, as text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 struct Bounds {

@@ -213,7 +213,7 @@ fn divided(
     for share in axes.into_iter().flatten() {
         let kernel = render(KernelCtx { share, ..ctx })?;
         let units = kernel.shares.filter(|shares| shares.concurrent);
-        let units = units.map_or(0, |shares| shares.units.min(threads));
+        let units = units.map_or(0, |shares| shares.n_ranges().min(threads));
         if units > best.as_ref().map_or(1, |(most, _)| *most) {
             best = Some((units, kernel));
         }

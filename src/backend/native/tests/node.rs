@@ -3,14 +3,18 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+
 use super::run::build_and_run_twice;
+use super::shares::divide;
 use crate::backend::native::kernels::{KernelCtx, Share};
 use crate::backend::native::lower::lower;
-use crate::backend::native::program::{Choice, Program, assemble};
+use crate::backend::native::program::{Choice, Program, Segments, assemble_for};
 use crate::backend::native::render::Renderer;
 use crate::backend::native::space::default_mapping;
 use crate::backend::native::spec::Operation;
-use crate::device::Isa;
+use crate::device::{Isa, probe};
 use crate::graph::{Attribute, Graph, Node, Tensor, TensorData, Value, ValueId, infer, partition};
 use crate::space::Candidate;
 
@@ -116,6 +120,34 @@ impl NodeTest {
         }
     }
 
+    /// Builds the node as a whole, in parts and for three threads, which all must give the same bits;
+    /// `outputs` say of which types and extents.
+    pub(super) fn gives_the_same_in_parts(self, outputs: &[Tensor]) {
+        let op = self.node.op.clone();
+        let (graph, inputs) = self.graph(outputs);
+        let partition = partition(&graph);
+        let operations = lower(&graph, &partition).unwrap();
+        let n_subgraphs = partition.subgraphs.len();
+        let isa = probe::host().isa;
+        let program = |threads, share| {
+            untuned_program_by(threads, share, isa, &graph, &operations, n_subgraphs)
+        };
+        let expected = build_and_run_twice(&program(1, Share::Whole), &inputs);
+        let mut divided = 0;
+        for share in [Share::Rows, Share::Channels] {
+            let mut parts = program(1, share);
+            divided += divide(&mut parts, &mut ChaCha8Rng::seed_from_u64(3));
+            assert!(
+                build_and_run_twice(&parts, &inputs) == expected,
+                "{op} {share:?}"
+            );
+        }
+        assert!(divided > 0, "{op}");
+        let threads = program(3, Share::Whole);
+        assert_eq!(threads.threads, 3, "{op}");
+        assert!(build_and_run_twice(&threads, &inputs) == expected, "{op}");
+    }
+
     fn graph(&self, expected: &[Tensor]) -> (Graph, Vec<Vec<u8>>) {
         let mut graph = Graph {
             name: "node".to_owned(),
@@ -179,14 +211,27 @@ pub(super) fn untuned_program(
     operations: &[Operation],
     n_subgraphs: usize,
 ) -> Program {
+    untuned_program_by(1, Share::Whole, isa, graph, operations, n_subgraphs)
+}
+
+/// As [`untuned_program`], for some threads, or divided as a segment or threads would.
+fn untuned_program_by(
+    threads: usize,
+    share: Share,
+    isa: Isa,
+    graph: &Graph,
+    operations: &[Operation],
+    n_subgraphs: usize,
+) -> Program {
     let renderer = Renderer::new(&BTreeMap::new()).unwrap();
     let ctx = KernelCtx {
         renderer: &renderer,
         isa,
-        share: Share::Whole,
+        share,
     };
     let candidates = untuned(isa, operations, n_subgraphs);
-    assemble(ctx, graph, operations, &Choice(&candidates)).unwrap()
+    let (choice, whole) = (Choice(&candidates), Segments::default());
+    assemble_for(threads, ctx, graph, operations, &choice, &whole).unwrap()
 }
 
 /// Returns the untuned default of each subgraph.

@@ -82,10 +82,12 @@ pub(super) fn operation(
         .iter()
         .map(|fill| json!({ "output": fill.output, "len": fill.len, "value": fill.value }))
         .collect();
+    let moves: Vec<Value> = moves.iter().map(facts).collect();
     let facts = json!({
+        "units": units(&fills, &moves),
         "element": storage(dtype),
         "fills": fills,
-        "moves": moves.iter().map(facts).collect::<Vec<_>>(),
+        "moves": moves,
     });
     Ok(vec![node.operation(
         "loops/copy.rs.j2",
@@ -94,6 +96,17 @@ pub(super) fn operation(
         outputs,
         0,
     )])
+}
+
+/// Returns how many turns the outermost loop has, if there is one.
+fn units(fills: &[Value], moves: &[Value]) -> Option<u64> {
+    let ([], [one]) = (fills, moves) else {
+        return None;
+    };
+    let is_tiled = one["tile"][0] == 0 || one["tile"][1] == 0;
+    let per_turn = if is_tiled { TILE as u64 } else { 1 };
+    let outermost = one["extents"][0].as_u64()?;
+    Some(outermost.div_ceil(per_turn))
 }
 
 /// Returns whether a walk touches only elements of a value of `len` elements.

@@ -11,6 +11,9 @@ use crate::backend::native::lower::subgraph::NotCovered;
 use crate::backend::native::spec::Operation;
 use crate::graph::{DType, ValueId};
 
+/// Elements of a chunk, which is at least one vector of any width.
+const CHUNK: usize = 1024;
+
 /// Lowers the operators of one element at the start of `nodes`, each of which reads the one
 /// before; returns how many they are. `None` if the first is not one.
 pub(super) fn lower(nodes: &[LoopNode<'_>]) -> Option<Result<(usize, Vec<Operation>), NotCovered>> {
@@ -187,7 +190,12 @@ impl<'a> Chain<'a> {
             .as_ref()
             .filter(|_| walks && strides[self.inputs.len()][last] == 1);
         let result = format!("s{}", self.steps.len() - 1);
+        let units = match extents[..] {
+            [only] => (only / CHUNK).max(1),
+            _ => extents[0],
+        };
         let facts = json!({
+            "units": units, "chunk": CHUNK,
             "extents": extents,
             "inputs": inputs,
             "steps": self.steps,

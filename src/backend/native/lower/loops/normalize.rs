@@ -134,7 +134,7 @@ fn rows(
         .chain(affine.into_iter().flatten())
         .collect();
     let facts = json!({
-        "groups": groups.count, "parts": groups.parts, "run": groups.run,
+        "units": groups.count, "parts": groups.parts, "run": groups.run,
         "mode": mode, "channel": channel, "has_scale": affine[0].is_some(), "has_bias": affine[1].is_some(),
         "centred": is_centred(node), "epsilon": epsilon(node, DType::F32),
     });
@@ -190,7 +190,7 @@ fn any_type(
         outputs.push(known);
     }
     let facts = json!({
-        "groups": groups.count, "len": groups.parts * groups.run, "type": own,
+        "units": groups.count, "len": groups.parts * groups.run, "type": own,
         "storage": element::storage(x.dtype), "load": element::load(x.dtype, "x.add(at)"),
         "store": element::store(y.dtype, "v"), "factor": factors[0], "bias": factors[1],
         "centred": is_centred(node), "epsilon": epsilon(node, x.dtype),

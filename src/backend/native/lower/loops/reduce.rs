@@ -200,7 +200,7 @@ fn reduce(node: &LoopNode<'_>, kind: &str) -> Result<Vec<Operation>, NotCovered>
         .chain(["0".to_owned()])
         .collect();
     let facts = json!({
-        "kept": kept.0, "gone": gone_extents, "columns": columns, "is_columns": is_columns, "run": run,
+        "units": kept.0.first(), "kept": kept.0, "gone": gone_extents, "columns": columns, "is_columns": is_columns, "run": run,
         "start_at": nest::place(&kept.1), "y_at": nest::place(&outputs), "gone_at": reduced.join(" + "),
         "x": element::storage(x.dtype), "y": element::storage(y.dtype),
         "type": element::rust_type(x.dtype), "load": element::load(x.dtype, "x.add(at)"),

@@ -44,7 +44,7 @@ fn lower_node(node: &LoopNode<'_>) -> Result<Vec<Operation>, NotCovered> {
     };
     let suffix = if x.dtype == DType::F64 { "" } else { "f" };
     let facts = json!({
-        "outer": outer, "extent": extent, "inner": inner, "op": node.node.op,
+        "units": outer, "extent": extent, "inner": inner, "op": node.node.op,
         "storage": element::storage(x.dtype), "type": element::rust_type(x.dtype),
         "load": element::load(x.dtype, "x.add(at)"),
         "store": element::store(x.dtype, "v"),
