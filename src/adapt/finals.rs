@@ -1,6 +1,7 @@
 //! From parts to a decision: the best compositions measured whole, against the untuned default and
 //! what is locked, interleaved. What is chosen for a deployment as a whole, such as its
-//! optimisation level, is chosen here: the best one is also built under all other options.
+//! optimisation level, is chosen here: the best one is also built under all other options, and then
+//! refined: for fewer threads than the target has, or to run some of its parts row by row.
 
 use super::Error;
 use super::bench::Trial;
@@ -116,6 +117,7 @@ pub(super) async fn decide(
         }
         for choices in fresh {
             let kept = if field.is_empty() { 0 } else { n_others };
+            let kept = kept + search.kept_for_threads();
             if let Some(finalist) = enter(search, choices, Spend::Keeping(kept)).await? {
                 field.push(finalist);
             }
@@ -128,11 +130,12 @@ pub(super) async fn decide(
     let best = field.first().into_iter().chain(&earlier);
     let best = best.min_by(|lhs, rhs| lhs.run_ns.total_cmp(&rhs.run_ns));
     let best = best.map_or(&defaults, |best| &best.choices).clone();
+    let spend = Spend::Keeping(search.kept_for_threads());
     for choices in under_all_options(search, &best) {
         let mut known = field.iter().chain(&earlier).map(|f| &f.choices);
         if choices != defaults
             && known.all(|known| *known != choices)
-            && let Some(finalist) = enter(search, choices, Spend::Keeping(0)).await?
+            && let Some(finalist) = enter(search, choices, spend).await?
         {
             field.push(finalist);
         }

@@ -1,4 +1,4 @@
-//! What is chosen for a deployment as a whole: its optimisation level.
+//! What is chosen for a deployment as a whole: its optimisation level and its threads.
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,9 +6,9 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use metainfer::adapt::Request;
+use metainfer::adapt::{OpenBackend, Request};
 use metainfer::backend::{Artifact, Backend, BackendError, Failure, Prepared};
-use metainfer::device::Target;
+use metainfer::device::{Target, probe};
 use metainfer::graph::{Graph, Partition, ValueId};
 use metainfer::label::Purpose;
 use metainfer::lock::{self, Deployment};
@@ -18,39 +18,69 @@ use crate::support::Sandbox;
 use crate::support::inside::{Fault, Log, open, run_with};
 use crate::support::tiny;
 
-/// Compiles slow kernels at level 2, at which candidates are searched, and fast ones at level 1.
-struct Leveled {
+/// Compiles fast kernels under some options, and slow ones under all others.
+struct Uneven {
     slow: Arc<dyn Backend>,
     fast: Arc<dyn Backend>,
-    options: [Mapping; 2],
+    options: Vec<Mapping>,
+    is_fast: fn(&Mapping) -> bool,
 }
 
 struct Model {
     slow: Arc<dyn Prepared>,
     fast: Arc<dyn Prepared>,
+    is_fast: fn(&Mapping) -> bool,
 }
 
 fn level(level: i64) -> Mapping {
     Mapping::default().with("opt-level", level)
 }
 
-impl Leveled {
-    fn open(request: &Request, target: &Target) -> Result<Arc<dyn Backend>, BackendError> {
+impl Uneven {
+    fn open(
+        request: &Request,
+        target: &Target,
+        options: Vec<Mapping>,
+        is_fast: fn(&Mapping) -> bool,
+    ) -> Result<Arc<dyn Backend>, BackendError> {
         Ok(Arc::new(Self {
             slow: open(request, target, Fault::Slow)?,
             fast: open(request, target, Fault::None)?,
-            options: [level(2), level(1)],
+            options,
+            is_fast,
         }))
+    }
+
+    /// Is slow at level 2, at which candidates are searched, and fast at level 1.
+    fn by_level(request: &Request, target: &Target) -> Result<Arc<dyn Backend>, BackendError> {
+        let is_fast = |options: &Mapping| options.int("opt-level") == Some(1);
+        Self::open(request, target, vec![level(2), level(1)], is_fast)
+    }
+
+    /// Is fast on one thread.
+    fn alone(request: &Request, target: &Target) -> Result<Arc<dyn Backend>, BackendError> {
+        let is_fast = |options: &Mapping| options.int("threads") == Some(1);
+        Self::open(request, target, vec![level(3)], is_fast)
+    }
+
+    /// Is fast on as many threads as the target has.
+    fn together(request: &Request, target: &Target) -> Result<Arc<dyn Backend>, BackendError> {
+        let is_fast = |options: &Mapping| options.int("threads").is_none();
+        Self::open(request, target, vec![level(3)], is_fast)
     }
 }
 
-impl Backend for Leveled {
+impl Backend for Uneven {
     fn name(&self) -> &str {
         self.fast.name()
     }
 
     fn options(&self) -> &[Mapping] {
         &self.options
+    }
+
+    fn accepts(&self, options: &Mapping) -> bool {
+        self.fast.accepts(options)
     }
 
     fn version(&self, options: &Mapping) -> String {
@@ -73,6 +103,7 @@ impl Backend for Leveled {
         Ok(Arc::new(Model {
             slow: self.slow.prepare(graph, partition)?,
             fast: self.fast.prepare(graph, partition)?,
+            is_fast: self.is_fast,
         }))
     }
 
@@ -104,10 +135,19 @@ impl Prepared for Model {
         options: &Mapping,
         jobs: usize,
     ) -> Result<Result<Artifact, Failure>, BackendError> {
-        match options.int("opt-level") {
-            Some(1) => self.fast.build(candidates, options, jobs),
-            _ => self.slow.build(candidates, options, jobs),
-        }
+        let chosen = if (self.is_fast)(options) {
+            &self.fast
+        } else {
+            &self.slow
+        };
+        chosen.build(candidates, options, jobs)
+    }
+
+    /// Numbers of threads alone: there are no segments.
+    fn refinements(&self, candidates: &[Candidate], options: &Mapping) -> Vec<Mapping> {
+        let mut found = self.fast.refinements(candidates, options);
+        found.retain(|options| options.word("segments").is_none());
+        found
     }
 
     fn discard(&self, artifact: &Artifact) {
@@ -122,7 +162,7 @@ fn locked(sandbox: &Sandbox) -> Deployment {
 
 fn adapt(sandbox: &Sandbox, max_evaluations: u32) -> u32 {
     let request = sandbox.request(max_evaluations);
-    let summary = run_with(&request, &Log::default(), &Leveled::open);
+    let summary = run_with(&request, &Log::default(), &Uneven::by_level);
     summary.unwrap().n_evaluations
 }
 
@@ -200,6 +240,68 @@ fn a_locked_level_is_compared_and_checked_as_it_is_locked() {
         (level(1), new.subgraphs)
     );
     assert_ne!(checked.content, new.content);
+}
+
+/// Adapts a model, of which a pointwise convolution can be uneven, to a target of two threads.
+fn adapt_for_two(sandbox: &Sandbox, max_evaluations: u32, open: &OpenBackend<'_>) -> u32 {
+    let mut request = sandbox.request(max_evaluations);
+    request.targets[0].threads = 2;
+    let summary = run_with(&request, &Log::default(), open);
+    summary.unwrap().n_evaluations
+}
+
+#[test]
+fn fewer_threads_that_are_faster_are_locked_kept_and_deployed() {
+    let sandbox = Sandbox::with_tiny(&tiny::three());
+    // Also where there is hardly anything to spend: one evaluation is kept for them.
+    assert!(adapt_for_two(&sandbox, 4, &Uneven::alone) <= 4);
+    let (text, deployment) = (sandbox.read("metainfer.lock"), locked(&sandbox));
+    assert_eq!(deployment.options, level(3).with("threads", 1));
+    assert_eq!(deployment.threads, 2);
+    assert!(deployment.speed_up.get() > 1.5);
+    let labels = sandbox.records().labels;
+    let mut alone = labels.iter().map(|label| &label.task.backend_version);
+    assert!(alone.any(|version| version.ends_with("-O3-1t")));
+
+    assert_eq!(adapt_for_two(&sandbox, 4, &Uneven::alone), 0);
+    assert_eq!(sandbox.read("metainfer.lock"), text);
+    let config = "model-dir = \"models\"\n[[target]]\nname = \"cpu\"\nthreads = 2\n";
+    sandbox.file("metainfer.toml", config);
+    if probe::host().threads >= 2 {
+        sandbox.metainfer("deploy --out out").code(0);
+        assert!(!sandbox.path("out/src/pool.rs").exists());
+    }
+}
+
+#[test]
+fn fewer_threads_that_are_slower_are_measured_and_not_locked() {
+    let sandbox = Sandbox::with_tiny(&tiny::three());
+    assert!(adapt_for_two(&sandbox, 6, &Uneven::together) <= 6);
+    let deployment = locked(&sandbox);
+    assert_eq!((deployment.options, deployment.threads), (level(3), 2));
+    let records = sandbox.records();
+    let labels = records.labels.iter();
+    let alone = labels.filter(|label| label.task.backend_version.ends_with("-O3-1t"));
+    let alone: BTreeSet<_> = alone.map(|l| l.provenance.artifact.unwrap()).collect();
+    let spent = records.spent().filter(|e| alone.contains(&e.artifact));
+    assert_eq!((alone.len(), spent.count()), (1, 1));
+}
+
+#[test]
+fn fewer_threads_than_are_locked_must_be_faster_by_the_gain_that_is_asked_for() {
+    let sandbox = Sandbox::with_tiny(&tiny::three());
+    adapt_for_two(&sandbox, 4, &Uneven::together);
+    let mut lockfile = lock::decode(&sandbox.read("metainfer.lock")).unwrap();
+    for deployment in lockfile.deployments.values_mut() {
+        deployment.is_interrupted = true;
+    }
+    sandbox.file("metainfer.lock", &lock::encode(&lockfile).unwrap());
+    let mut request = sandbox.request(20);
+    request.targets[0].threads = 2;
+    // Nobody is a hundred times as fast.
+    request.search.min_gain = 0.99;
+    run_with(&request, &Log::default(), &Uneven::alone).unwrap();
+    assert_eq!(locked(&sandbox).options, level(3));
 }
 
 /// Returns by directory of objects which levels kernels were compiled at and which libraries were

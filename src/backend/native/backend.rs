@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::build::{BuildError, Builder, Toolchain, ToolchainError};
-use super::model::{Model, SEGMENTS, segments};
+use super::model::{Model, SEGMENTS, THREADS, segments, threads};
 use super::program::Program;
 use super::render::Renderer;
 use super::space::Spaces;
@@ -160,7 +160,7 @@ impl Backend for Native {
             .options
             .iter()
             .any(|known| known.int(OPT_LEVEL) == level);
-        known && segments(options).is_ok()
+        known && segments(options).is_ok() && threads(options, self.engine.threads).is_ok()
     }
 
     fn version(&self, options: &Mapping) -> String {
@@ -169,7 +169,13 @@ impl Backend for Native {
             .word(SEGMENTS)
             .map(|segments| format!("-{segments}"));
         let segments = segments.unwrap_or_default();
-        format!("{}-{}-O{level}{segments}", self.generator, self.toolchain())
+        let threads = options.int(THREADS).map(|threads| format!("-{threads}t"));
+        let threads = threads.unwrap_or_default();
+        let Self { generator, .. } = self;
+        format!(
+            "{generator}-{}-O{level}{threads}{segments}",
+            self.toolchain()
+        )
     }
 
     fn generator(&self) -> &str {

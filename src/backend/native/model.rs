@@ -1,5 +1,6 @@
 //! A model prepared for the backend: its operations, their spaces, and what builds it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::backend::{Engine, build_error};
@@ -20,6 +21,10 @@ use crate::space::{Candidate, Mapping, SearchSpace};
 
 /// Name of the option that says which subgraphs run together, some rows at a time.
 pub(super) const SEGMENTS: &str = "segments";
+
+/// Name of the option that says how many threads run the model, if those are fewer than the target
+/// has.
+pub(super) const THREADS: &str = "threads";
 
 /// Bytes that a segment may keep at hand, and rows that its last step gives at a time, which are
 /// worth a try: from parts of typical second-level caches to more than they hold.
@@ -89,18 +94,20 @@ impl Model {
         candidates: &[Candidate],
         options: &Mapping,
     ) -> Result<Program, Failure> {
-        let segments = segments(options).map_err(|message| Failure {
+        let wrong = |message| Failure {
             subgraph: None,
             outcome: Outcome::Unsupported,
             message,
-        })?;
+        };
+        let segments = segments(options).map_err(wrong)?;
+        let threads = threads(options, self.threads).map_err(wrong)?;
         let ctx = KernelCtx {
             renderer: &self.engine.renderer,
             isa: self.isa,
             share: Share::Whole,
         };
         let (graph, operations) = (&self.graph, &self.operations);
-        let (threads, choice) = (self.threads, Choice(candidates));
+        let choice = Choice(candidates);
         let program = assemble_for(threads, ctx, graph, operations, &choice, &segments);
         program.map_err(|error| {
             let subgraph = match &error {
@@ -116,6 +123,28 @@ impl Model {
             }
         })
     }
+}
+
+/// Returns how many threads options ask for, of those that the target has.
+pub(super) fn threads(options: &Mapping, most: usize) -> Result<usize, String> {
+    let Some(value) = options.0.get(THREADS) else {
+        return Ok(most);
+    };
+    let threads = options.int(THREADS);
+    let threads = threads.and_then(|threads| usize::try_from(threads).ok());
+    threads
+        .filter(|threads| (1..=most).contains(threads))
+        .ok_or_else(|| format!("`{THREADS} = {value}` is not from 1 to {most}"))
+}
+
+/// Returns smaller numbers of threads that are worth a try: as few as can be, half as many, and one
+/// less.
+fn fewer(threads: usize) -> BTreeSet<usize> {
+    let fewer = [1, threads / 2, threads - 1];
+    let fewer = fewer
+        .into_iter()
+        .filter(|fewer| (1..threads).contains(fewer));
+    fewer.collect()
 }
 
 /// Returns the segments that options ask for.
@@ -202,8 +231,13 @@ impl Prepared for Model {
 
     fn refinements(&self, candidates: &[Candidate], options: &Mapping) -> Vec<Mapping> {
         let mut found: Vec<Mapping> = Vec::new();
+        let program = self.assemble(candidates, options);
+        let threads = program.map_or(1, |program| program.threads);
         // What runs some rows at a time is done by one of several threads.
-        if self.threads > 1 {
+        if threads > 1 {
+            for n in fewer(threads) {
+                found.push(options.clone().with(THREADS, n as i64));
+            }
             return found;
         }
         for segments in self.segments(candidates, options) {
@@ -266,5 +300,33 @@ fn chain(error: &AssembleError) -> String {
         } => why.clone(),
         AssembleError::Kernel { source, .. } => source.to_string(),
         other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fewer_threads_are_tried_down_to_one() {
+        let check = |threads, expected: &[usize]| {
+            let fewer: Vec<usize> = fewer(threads).into_iter().collect();
+            assert_eq!(fewer, expected);
+        };
+        check(1, &[]);
+        check(2, &[1]);
+        check(3, &[1, 2]);
+        check(8, &[1, 4, 7]);
+    }
+
+    #[test]
+    fn options_name_no_more_threads_than_the_target_has() {
+        let of = |n: i64| threads(&Mapping::default().with(THREADS, n), 3);
+        assert_eq!(threads(&Mapping::default(), 3), Ok(3));
+        assert_eq!((of(1), of(3)), (Ok(1), Ok(3)));
+        for n in [-1, 0, 4] {
+            let error = of(n).unwrap_err();
+            assert!(error.contains(&format!("threads = {n}")), "{error}");
+        }
     }
 }

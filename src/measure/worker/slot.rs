@@ -163,12 +163,26 @@ impl Slot {
         self.call(0, self.n_steps(), ticks.as_mut_ptr());
     }
 
-    /// Returns the time by which runs of the artifact are measured, nanoseconds: that of the
+    /// Returns the clock by which runs of the artifact are measured, of nanoseconds: that of the
     /// processor, as far as one thread has all of it.
-    pub(super) fn now_ns(&self) -> u64 {
-        match self.entry {
-            Entry::Alone(_) => thread_cpu_ns(),
-            Entry::Together(..) => wall_ns(),
+    pub(super) fn clock(&self) -> fn() -> u64 {
+        if self.is_shared() {
+            wall_ns
+        } else {
+            thread_cpu_ns
+        }
+    }
+
+    /// Returns whether several threads run it.
+    pub(super) fn is_shared(&self) -> bool {
+        matches!(self.entry, Entry::Together(..))
+    }
+
+    /// Wakes the threads that sleep, as another artifact ran without them.
+    pub(super) fn rouse(&self) {
+        if let Entry::Together(_, crew) = &self.entry {
+            // SAFETY: the job does nothing.
+            crew.with(|pool| unsafe { pool.run(&|_, _| {}) });
         }
     }
 

@@ -61,7 +61,9 @@ pub(super) fn profile(
     Ok(samples.profile)
 }
 
-/// Samples whole runs of several slots, in a random order each round.
+/// Samples whole runs of several slots, in a random order each round, all by one clock: that of the
+/// wall if several threads run one of them. Its threads are awake when its time begins, whoever ran
+/// before.
 pub(super) fn compare(
     loaded: &mut BTreeMap<u32, Slot>,
     slots: &[u32],
@@ -72,6 +74,16 @@ pub(super) fn compare(
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut order: Vec<usize> = (0..slots.len()).collect();
     let mut slots_ns = vec![Vec::new(); slots.len()];
+    let mut clock: Option<fn() -> u64> = None;
+    for &slot in slots {
+        let slot = get(loaded, slot)?;
+        if clock.is_none() || slot.is_shared() {
+            clock = Some(slot.clock());
+        }
+    }
+    let Some(now_ns) = clock else {
+        return Ok(slots_ns);
+    };
     for round in 0..warmup.saturating_add(rounds) {
         order.shuffle(&mut rng);
         if round % SAMPLES_PER_PLACE == 0 {
@@ -80,7 +92,7 @@ pub(super) fn compare(
             }
         }
         for &idx in &order {
-            let ns = time(get(loaded, slots[idx])?);
+            let ns = time(get(loaded, slots[idx])?, now_ns);
             if round >= warmup {
                 slots_ns[idx].push(ns);
             }
@@ -97,10 +109,11 @@ fn settle(slot: &mut Slot) -> Result<(), Refusal> {
 }
 
 /// Runs once and returns the time it took, nanoseconds.
-fn time(slot: &mut Slot) -> u64 {
-    let start_ns = slot.now_ns();
+fn time(slot: &mut Slot, now_ns: fn() -> u64) -> u64 {
+    slot.rouse();
+    let start_ns = now_ns();
     slot.run(0, slot.n_steps());
-    slot.now_ns() - start_ns
+    now_ns() - start_ns
 }
 
 /// Samples so far.
@@ -122,9 +135,10 @@ impl Samples {
 
     /// Runs once and returns the time of the run, nanoseconds.
     fn take(&mut self, slot: &mut Slot, counter: &Counter) -> u64 {
-        let start_ns = slot.now_ns();
+        let now_ns = slot.clock();
+        let start_ns = now_ns();
         slot.run_with_ticks(&mut self.ticks);
-        let ns = slot.now_ns() - start_ns;
+        let ns = now_ns() - start_ns;
         self.profile.run_ns.push(ns);
         for (samples, pair) in self.profile.steps_ns.iter_mut().zip(self.ticks.windows(2)) {
             samples.push(counter.ns_between(pair[0], pair[1]));
