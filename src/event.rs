@@ -2,7 +2,9 @@
 //!
 //! An event carries numbers and ids, never prose.
 
+use crate::label::Purpose;
 use crate::lock::Footprint;
+use crate::queue::TrialState;
 
 /// Receives events; shared by the threads of a run.
 pub trait Reporter: Send + Sync {
@@ -44,6 +46,27 @@ pub enum Event<'a> {
         /// Latency that the best candidates known so far add up to, nanoseconds.
         best_ns: f64,
     },
+    /// A trial reached another state.
+    TrialMoved {
+        /// Its number in the queue.
+        trial: i64,
+        /// Why it is run.
+        purpose: Purpose,
+        /// The state.
+        state: TrialState,
+    },
+    /// A candidate took another time than was believed; it was measured once more, and what is
+    /// believed is corrected before anything else is proposed.
+    Surprise {
+        /// The subgraph.
+        subgraph: usize,
+        /// Latency that was believed, nanoseconds.
+        predicted_ns: f64,
+        /// Latency that was measured, nanoseconds.
+        measured_ns: f64,
+        /// Latency that was measured once more, nanoseconds.
+        again_ns: f64,
+    },
     /// A whole deployment was compared with the incumbent, interleaved.
     DeploymentCompared {
         /// Latency of the challenger over that of the incumbent.
@@ -74,6 +97,19 @@ pub enum Event<'a> {
         /// Name of the target.
         target: &'a str,
     },
+    /// A run was gone through again from its journal, with the same decisions.
+    Replayed {
+        /// Name of the model.
+        model: &'a str,
+        /// Name of the target.
+        target: &'a str,
+        /// Entries of the journal.
+        n_entries: usize,
+        /// Evaluations that they are of.
+        n_evaluations: u32,
+        /// Whether the run came to a decision.
+        is_complete: bool,
+    },
     /// A model was adapted.
     AdaptFinished {
         /// Name of the model.
@@ -94,6 +130,9 @@ pub enum Event<'a> {
         lock_changed: bool,
         /// Whether the run was interrupted and kept the best so far.
         interrupted: bool,
+        /// Share of the time in which there was something to measure that the device was
+        /// measuring; `None` if there was nothing.
+        utilisation: Option<f64>,
     },
 }
 

@@ -27,6 +27,7 @@
 //! - [`lock`]: `metainfer.lock` as text and as a value.
 //! - [`event`]: what happened, as data.
 //! - [`onnx`]: files to graphs and back, and the reference executor that says what is right.
+//! - [`cpu`]: processors, and who keeps off which while something is timed.
 //! - [`backend`]: compilers behind one trait; [`backend::native`] renders Rust kernels from
 //!   `templates/kernels` and compiles them with `rustc`.
 //! - [`measure`]: the worker process that runs artifacts, and statistics over what it says.
@@ -45,7 +46,7 @@
 //! 5  main  cli                                             wires everything
 //! 4  report  watch  server  deploy                         edges
 //! 3  adapt                                                 orchestration, the async part
-//! 2  store  backend  measure  onnx  device::probe          effects on the outside world
+//! 2  store  backend  measure  onnx  cpu  device::probe     effects on the outside world
 //! 1  variant  accuracy  meta  search  queue  event  lock  config  pure logic: no I/O, no clock, no globals
 //! 0  graph  space  device  label  digest  fsx              vocabulary
 //! ```
@@ -66,6 +67,7 @@ pub mod adapt;
 pub mod backend;
 pub mod cli;
 pub mod config;
+pub mod cpu;
 pub mod deploy;
 pub mod device;
 pub mod digest;

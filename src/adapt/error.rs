@@ -1,9 +1,11 @@
 //! What ends an adaptation.
 
+use std::path::PathBuf;
+
+use super::TrialError;
 use crate::backend::BackendError;
 use crate::fsx::FsError;
 use crate::lock::LockError;
-use crate::measure::WorkerError;
 use crate::onnx;
 use crate::store::StoreError;
 
@@ -61,9 +63,33 @@ pub enum Error {
     /// The label store does not work.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// No worker can be started.
+    /// The device does not work.
     #[error(transparent)]
-    Worker(#[from] WorkerError),
+    Device(#[from] TrialError),
+    /// A journal does not say any more; the run that wrote it was killed or failed there.
+    #[error("the journal ends after {n_entries} entries")]
+    JournalEnds {
+        /// Entries that were gone through.
+        n_entries: usize,
+    },
+    /// There is no journal that can be replayed.
+    #[error("cannot replay `{}`: {reason}", path.display())]
+    NoJournal {
+        /// Where it should be.
+        path: PathBuf,
+        /// Why.
+        reason: &'static str,
+    },
+    /// A replay decided otherwise than the run.
+    #[error("entry {n_entries} of the journal is not what the replay is at ({wanted}): {found}")]
+    Diverged {
+        /// Entries that were gone through.
+        n_entries: usize,
+        /// What the replay is at.
+        wanted: String,
+        /// The head of the entry.
+        found: String,
+    },
     /// A thread of the run panicked, which is a mistake in this program.
     #[error("a build thread panicked")]
     Panicked,

@@ -1,108 +1,161 @@
-//! One batch of proposals through compiler and device: what they did is recorded, and whoever is to
-//! blame for a failure is found.
+//! One evaluation on the device: what it did is recorded, and whoever is to blame for a failure is
+//! found.
 
 use super::Error;
-use super::bench::Trial;
+use super::bench::{Trial, TrialError};
 use super::job::Choices;
 use super::ledger;
-use super::pipeline::Underway;
 use super::propose::Proposal;
-use super::search::Search;
+use super::search::{Search, p25};
+use super::trials::Ticket;
 use crate::backend::{Artifact, Failure};
 use crate::event::Event;
 use crate::label::{Latency, Outcome, Purpose};
-use crate::measure::WorkerError;
 use crate::measure::stats::has_drifted;
+use crate::queue::TrialState;
 use crate::search::give_up_ns;
 use crate::store::Batch;
 
-/// How often a deployment is repaired whose candidates fail to build, before it is given up.
-const MAX_REPAIRS: usize = 8;
+/// How far a measurement must be from its prediction to be a surprise: by this factor, and by so
+/// many standard deviations.
+const SURPRISE: f64 = 1.5;
+const SURPRISE_SPREADS: f64 = 4.0;
+
+/// What came of an evaluation.
+#[derive(Default)]
+pub(super) struct Seen {
+    /// Smaller proposals, if one of several candidates ended the worker.
+    pub(super) split: Vec<Proposal>,
+    /// Whether something took another time than was believed.
+    pub(super) is_surprising: bool,
+}
+
+/// A candidate that took another time than was believed.
+struct Surprise {
+    subgraph: usize,
+    predicted_ns: f64,
+    measured_ns: f64,
+}
 
 impl Search<'_> {
-    /// Measures what was built and returns smaller proposals for those that crashed with several
-    /// suspects.
+    /// Measures what was built, when it is its turn.
     pub(super) async fn evaluate(
         &mut self,
-        built: Vec<(Proposal, Artifact)>,
-        purpose: Purpose,
-    ) -> Result<Vec<Proposal>, Error> {
-        let mut split = Vec::new();
-        for (proposal, artifact) in built {
-            if self.session.evaluated.contains(&artifact.digest) {
-                // Other mappings, the same code: held, or they would be proposed again at once.
-                self.bench.discard(&artifact);
-                continue;
-            }
-            let reservation = if self.request.cancellation.is_cancelled() {
-                None
-            } else {
-                self.session.budget.reserve()
-            };
-            let Some(reservation) = reservation else {
-                self.release([proposal]);
-                self.bench.discard(&artifact);
-                continue;
-            };
-            self.session.budget.spend(reservation);
-            self.session.evaluated.insert(artifact.digest);
-            let drift = self.drift().await;
-            let limit = self
-                .baseline
-                .as_ref()
-                .map(|b| give_up_ns(b.first_ns.min(self.best_run_ns) * drift.max(1.0)));
-            let expected = self.baseline.as_ref().map(|b| b.first_ns);
-            match self.bench.run(&artifact, expected, limit).await {
-                Ok(trial) => {
-                    let choices = self.job.choices(proposal.candidates);
-                    self.record(&choices, &artifact, &trial, purpose, drift)
-                        .await?;
-                }
-                Err(error) => split.extend(self.crashed(proposal, &artifact, &error).await?),
-            }
+        ticket: Ticket,
+        proposal: Proposal,
+        artifact: Artifact,
+    ) -> Result<Seen, Error> {
+        if self.session.evaluated.contains(&artifact.digest) {
+            // Other mappings, the same code: held, or they would be proposed again at once.
             self.bench.discard(&artifact);
+            self.trials.drop(ticket).await?;
+            return Ok(Seen::default());
         }
-        Ok(split)
+        let reservation = if self.is_stopped()? {
+            None
+        } else {
+            self.session.budget.reserve()
+        };
+        let turn = match reservation {
+            Some(_) => self.trials.turn(ticket).await?,
+            None => None,
+        };
+        let (Some(reservation), Some(turn)) = (reservation, turn) else {
+            self.release([proposal]);
+            self.bench.discard(&artifact);
+            self.trials.drop(ticket).await?;
+            return Ok(Seen::default());
+        };
+        self.session.budget.spend(reservation);
+        self.trials.count(self.session.budget.n_spent());
+        self.session.evaluated.insert(artifact.digest);
+        let drift = self.drift().await?;
+        let limit = self
+            .baseline
+            .as_ref()
+            .map(|b| give_up_ns(b.first_ns.min(self.best_run_ns) * drift.max(1.0)));
+        let expected = self.baseline.as_ref().map(|b| b.first_ns);
+        let mut seen = Seen::default();
+        match self.bench.run(&artifact, expected, limit).await? {
+            Ok(trial) => {
+                let choices = self.job.choices(proposal.candidates.clone());
+                let (trial, is_surprising) =
+                    self.look_again(&proposal, &artifact, trial, drift).await?;
+                drop(turn);
+                let purpose = Purpose::Screening;
+                self.record(Some(ticket), &choices, &artifact, &trial, purpose, drift)
+                    .await?;
+                seen.is_surprising = is_surprising;
+            }
+            Err(error) => {
+                drop(turn);
+                seen.split = self.crashed(ticket, proposal, &artifact, &error).await?;
+            }
+        }
+        self.bench.discard(&artifact);
+        Ok(seen)
     }
 
-    /// Waits for proposals to be built; candidates that do not build are labelled and replaced.
-    pub(super) async fn finish_batch(
+    /// Measures an artifact once more if a candidate in it that is new took another time than was
+    /// believed: either the measurement is wrong, or the belief. Returns all samples, and whether
+    /// there was a surprise.
+    async fn look_again(
         &mut self,
-        batch: Underway,
-    ) -> Result<Vec<(Proposal, Artifact)>, Error> {
-        let mut open = batch.proposals;
-        let mut building = batch.building;
-        let mut done = Vec::new();
-        for _ in 0..MAX_REPAIRS {
-            let results = self.built(building).await?;
-            let mut broken = Vec::new();
-            for (mut proposal, result) in open.into_iter().zip(results) {
-                match result {
-                    Ok(artifact) => done.push((proposal, artifact)),
-                    Err(failure) => {
-                        if self.repair(&mut proposal, &failure).await? {
-                            broken.push(proposal);
-                        } else {
-                            self.release([proposal]);
-                        }
-                    }
-                }
-            }
-            if broken.is_empty() {
-                return Ok(done);
-            }
-            open = broken;
-            let choices = open.iter().map(|p| p.candidates.clone());
-            let choices = choices.map(|candidates| self.job.choices(candidates));
-            building = self.bench.start(choices.collect(), false);
+        proposal: &Proposal,
+        artifact: &Artifact,
+        trial: Trial,
+        drift: f64,
+    ) -> Result<(Trial, bool), Error> {
+        let surprises = self.surprises(proposal, artifact, &trial, drift);
+        if surprises.is_empty() || trial.profile.gave_up {
+            return Ok((trial, false));
         }
-        self.release(open);
-        Ok(done)
+        let expected = Some(p25(&trial));
+        let Ok(again) = self.bench.run(artifact, expected, None).await? else {
+            return Ok((trial, true));
+        };
+        for surprise in surprises {
+            let again_ns = ledger::latency(artifact, &again, surprise.subgraph);
+            self.reporter.report(&Event::Surprise {
+                subgraph: surprise.subgraph,
+                predicted_ns: surprise.predicted_ns,
+                measured_ns: surprise.measured_ns,
+                again_ns: again_ns.map_or(f64::INFINITY, |ns| ns / drift),
+            });
+        }
+        Ok((trial.with(again), true))
+    }
+
+    /// Returns the new candidates of a proposal that took another time than was believed.
+    fn surprises(
+        &self,
+        proposal: &Proposal,
+        artifact: &Artifact,
+        trial: &Trial,
+        drift: f64,
+    ) -> Vec<Surprise> {
+        let surprise = |&subgraph: &usize| {
+            let search = self.session.searches[self.job.task_of[subgraph]].as_ref()?;
+            let belief = search.estimate(&proposal.candidates[subgraph].mapping)?;
+            let measured_ns = ledger::latency(artifact, trial, subgraph)? / drift;
+            let distance = (measured_ns / belief.ns).ln().abs();
+            let bound = SURPRISE.ln().max(SURPRISE_SPREADS * belief.spread);
+            (distance > bound).then_some(Surprise {
+                subgraph,
+                predicted_ns: belief.ns,
+                measured_ns,
+            })
+        };
+        proposal.new.iter().filter_map(surprise).collect()
     }
 
     /// Labels the candidate to blame and puts the default in its place. Returns whether there is
     /// one to blame.
-    async fn repair(&mut self, proposal: &mut Proposal, failure: &Failure) -> Result<bool, Error> {
+    pub(super) async fn repair(
+        &mut self,
+        proposal: &mut Proposal,
+        failure: &Failure,
+    ) -> Result<bool, Error> {
         let Some(subgraph) = failure.subgraph else {
             self.warn(failure);
             return Ok(false);
@@ -110,12 +163,11 @@ impl Search<'_> {
         let label = ledger::failure(self.job, subgraph, &proposal.candidates[subgraph], failure);
         let task = self.job.task_of[subgraph];
         self.session.learn(task, &label, 1.0);
-        self.store
-            .record(Batch {
-                evaluations: Vec::new(),
-                labels: vec![label],
-            })
-            .await?;
+        let batch = Batch {
+            evaluations: Vec::new(),
+            labels: vec![label],
+        };
+        self.trials.record(batch).await?;
         let default = self.job.prepared.default_candidate(subgraph);
         let is_default = proposal.candidates[subgraph] == default;
         proposal.candidates[subgraph] = default;
@@ -137,12 +189,13 @@ impl Search<'_> {
     /// Finds out which candidate ended the worker: the only suspect, or one of two halves.
     async fn crashed(
         &mut self,
+        ticket: Ticket,
         proposal: Proposal,
         artifact: &Artifact,
-        error: &WorkerError,
+        error: &TrialError,
     ) -> Result<Vec<Proposal>, Error> {
         self.bench.reset();
-        let outcome = error.outcome();
+        let outcome = error.outcome;
         let time_ms = self.session.stamp(ledger::now_ms());
         let evaluation = ledger::evaluation(
             self.job,
@@ -161,7 +214,7 @@ impl Search<'_> {
         let suspects: Vec<usize> = proposal.new.iter().copied().filter(is_suspect).collect();
         match suspects.as_slice() {
             [subgraph] if outcome.is_final() => {
-                let message = error.message();
+                let message = error.message.clone();
                 let failure = Failure {
                     subgraph: Some(*subgraph),
                     outcome,
@@ -194,12 +247,11 @@ impl Search<'_> {
             }
         }
         let n_failures = labels.len().max(1);
-        self.store
-            .record(Batch {
-                evaluations: vec![evaluation],
-                labels,
-            })
-            .await?;
+        let batch = Batch {
+            evaluations: vec![evaluation],
+            labels,
+        };
+        self.trials.end(ticket, TrialState::Failed, batch).await?;
         self.report_evaluation(0, n_failures);
         Ok(split)
     }
@@ -207,6 +259,7 @@ impl Search<'_> {
     /// Records a trial at once, and learns from it if it was under the options of the search.
     pub(super) async fn record(
         &mut self,
+        ticket: Option<Ticket>,
         choices: &Choices,
         artifact: &Artifact,
         trial: &Trial,
@@ -238,7 +291,7 @@ impl Search<'_> {
             evaluations: vec![evaluation],
             labels: labels.iter().map(|(_, label)| label.clone()).collect(),
         };
-        self.store.record(batch).await?;
+        self.trials.end(ticket, TrialState::Recorded, batch).await?;
         self.session.evaluated.insert(artifact.digest);
         let failures = labels.iter().filter(|(_, l)| l.outcome != Outcome::Ok);
         self.report_evaluation(labels.len(), failures.count());
@@ -260,19 +313,19 @@ impl Search<'_> {
     }
 
     /// Returns how much slower the device is than at the start of the session.
-    async fn drift(&mut self) -> f64 {
+    async fn drift(&mut self) -> Result<f64, Error> {
         let Some(baseline) = &self.baseline else {
-            return 1.0;
+            return Ok(1.0);
         };
         let (artifact, first_ns) = (baseline.artifact.clone(), baseline.first_ns);
-        let Ok(trial) = self.bench.glance(&artifact, first_ns).await else {
-            return 1.0;
+        let Ok(trial) = self.bench.glance(&artifact, first_ns).await? else {
+            return Ok(1.0);
         };
         let drift = trial / first_ns;
         if (drift - 1.0).abs() > self.worst_drift.abs() {
             self.worst_drift = drift - 1.0;
         }
-        drift
+        Ok(drift)
     }
 
     pub(super) fn release(&mut self, proposals: impl IntoIterator<Item = Proposal>) {

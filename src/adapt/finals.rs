@@ -8,13 +8,13 @@ use super::bench::Trial;
 use super::composer;
 use super::job::{Choices, Job};
 use super::ledger;
-use super::locked::footprint;
 use super::search::{Baseline, Search, p25, wrong_step};
 use crate::backend::Artifact;
 use crate::event::Event;
 use crate::label::{Evaluation, Latency, Outcome, Purpose};
 use crate::lock::Footprint;
 use crate::measure::stats::compare;
+use crate::queue::TrialState;
 use crate::search::{Incumbent, Rival, elect};
 use crate::store::Batch;
 
@@ -98,11 +98,7 @@ pub(super) async fn decide(
         None => None,
     };
     for round in 0..ROUNDS {
-        let k = if search.request.cancellation.is_cancelled() {
-            1
-        } else {
-            K
-        };
+        let k = if search.is_stopped()? { 1 } else { K };
         let composed = composer::best(search.job, &search.session, k);
         let known = |choices: &Choices| {
             *choices == defaults || field.iter().chain(&earlier).any(|f| f.choices == *choices)
@@ -112,7 +108,7 @@ pub(super) async fn decide(
             .map(|composed| search.job.choices(composed.candidates))
             .filter(|choices| !known(choices))
             .collect();
-        if fresh.is_empty() || (round > 0 && search.request.cancellation.is_cancelled()) {
+        if fresh.is_empty() || (round > 0 && search.is_stopped()?) {
             break;
         }
         for choices in fresh {
@@ -131,7 +127,7 @@ pub(super) async fn decide(
     let best = best.min_by(|lhs, rhs| lhs.run_ns.total_cmp(&rhs.run_ns));
     let best = best.map_or(&defaults, |best| &best.choices).clone();
     let spend = Spend::Keeping(search.kept_for_threads());
-    for choices in under_all_options(search, &best) {
+    for choices in under_all_options(search, &best)? {
         let mut known = field.iter().chain(&earlier).map(|f| &f.choices);
         if choices != defaults
             && known.all(|known| *known != choices)
@@ -163,7 +159,7 @@ async fn refine(
             (&best.choices, best.run_ns)
         });
         let best = best.clone();
-        if search.request.cancellation.is_cancelled() {
+        if search.is_stopped()? {
             break;
         }
         let mut gained = false;
@@ -196,18 +192,21 @@ async fn refine(
     Ok(())
 }
 
-/// Returns the candidates of a deployment under each of the backend's options; none if the user
-/// wants it to end.
-fn under_all_options(search: &Search<'_>, best: &Choices) -> Vec<Choices> {
-    if search.request.cancellation.is_cancelled() {
-        return Vec::new();
+/// Returns the candidates of a deployment under each of the backend's options; none if the run
+/// is to end.
+///
+/// # Errors
+/// If the journal cannot be written.
+fn under_all_options(search: &mut Search<'_>, best: &Choices) -> Result<Vec<Choices>, Error> {
+    if search.is_stopped()? {
+        return Ok(Vec::new());
     }
     let options = search.job.backend.options().iter();
     let under = options.map(|options| Choices {
         options: options.clone(),
         ..best.clone()
     });
-    under.collect()
+    Ok(under.collect())
 }
 
 /// Whether running a deployment may take an evaluation that no earlier run spent.
@@ -226,7 +225,7 @@ async fn enter(
     choices: Choices,
     spend: Spend,
 ) -> Result<Option<Finalist>, Error> {
-    let Some(Ok(artifact)) = search.build(std::slice::from_ref(&choices)).await?.pop() else {
+    let (ticket, Ok(artifact)) = search.build(&choices, Purpose::Final).await? else {
         return Ok(None);
     };
     let is_new = !search.session.evaluated.contains(&artifact.digest);
@@ -239,10 +238,13 @@ async fn enter(
     let reservation = reservation.flatten();
     if is_new && reservation.is_none() && spend != Spend::Anyway {
         search.bench.discard(&artifact);
+        search.trials.drop(ticket).await?;
         return Ok(None);
     }
+    let turn = search.trials.patient_turn(ticket).await?;
     let expected = search.baseline.as_ref().map(|baseline| baseline.first_ns);
-    let trial = search.bench.run(&artifact, expected, None).await;
+    let trial = search.bench.run(&artifact, expected, None).await?;
+    drop(turn);
     if let Some(reservation) = reservation {
         search.session.budget.spend(reservation);
         search.session.evaluated.insert(artifact.digest);
@@ -250,7 +252,7 @@ async fn enter(
             Ok(trial) => {
                 let purpose = Purpose::Final;
                 search
-                    .record(&choices, &artifact, trial, purpose, 1.0)
+                    .record(ticket, &choices, &artifact, trial, purpose, 1.0)
                     .await?;
             }
             Err(error) => {
@@ -259,9 +261,12 @@ async fn enter(
                 let evaluation =
                     ledger::evaluation(job, &artifact, Purpose::Final, failed, 0, time_ms);
                 let batch = Batch::of(evaluation, Vec::new());
-                search.store.record(batch).await?;
+                let ended = search.trials.end(ticket, TrialState::Failed, batch);
+                ended.await?;
             }
         }
+    } else {
+        search.trials.drop(ticket).await?;
     }
     if trial.is_err() {
         search.bench.reset();
@@ -300,15 +305,16 @@ async fn vote(
     };
     let (default, first_ns) = (artifact.clone(), *first_ns);
     let seed = search.request.search.seed;
+    let (ticket, turn) = search.confirm().await?;
     let mut rivals: Vec<&Finalist> = field.iter().collect();
     let mut is_repeated = false;
     let (artifacts, samples) = loop {
         let mut artifacts = vec![&default];
         artifacts.extend(rivals.iter().map(|finalist| &finalist.artifact));
-        match search.bench.compare(&artifacts, first_ns, seed).await {
+        match search.bench.compare(&artifacts, first_ns, seed).await? {
             Ok(samples) => break (artifacts, samples),
             // Nobody is to blame for a worker that somebody ended.
-            Err(error) if !error.outcome().is_final() && !is_repeated => {
+            Err(error) if !error.outcome.is_final() && !is_repeated => {
                 search.bench.reset();
                 is_repeated = true;
             }
@@ -316,7 +322,7 @@ async fn vote(
             Err(error) => {
                 search.bench.reset();
                 if rivals.pop().is_none() {
-                    return Err(Error::Worker(error));
+                    return Err(Error::Device(error));
                 }
             }
         }
@@ -364,7 +370,9 @@ async fn vote(
         (finalist.choices.clone(), finalist.divergence)
     };
     let time_ms = search.session.stamp(ledger::now_ms());
-    let footprint = footprint(artifacts[winner]);
+    drop(turn);
+    search.trials.advance(ticket, TrialState::Recorded).await?;
+    let footprint = search.bench.footprint(artifacts[winner])?;
     let confirmation = confirmation(search.job, artifacts[winner], latency_ns, time_ms);
     for artifact in artifacts {
         search.bench.discard(artifact);
@@ -392,6 +400,6 @@ fn confirmation(job: &Job<'_>, artifact: &Artifact, latency_ns: f64, time_ms: u6
 }
 
 async fn default_divergence(search: &mut Search<'_>, artifact: &Artifact) -> Result<f64, Error> {
-    let trial = search.bench.run(artifact, None, None).await?;
+    let trial = search.bench.run(artifact, None, None).await??;
     Ok(divergence(&trial))
 }

@@ -5,6 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::{Error, OpenBackend, Request};
 use crate::backend::native::{Native, NativeOptions};
 use crate::backend::{Backend, BackendError, Prepared};
@@ -60,7 +62,7 @@ pub(super) struct Job<'a> {
 }
 
 /// Everything that is chosen for a whole model.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Choices {
     /// By subgraph.
     pub(super) candidates: Vec<Candidate>,

@@ -2,14 +2,13 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::bench::Trial;
+use super::bench::{Trial, TrialError};
 use super::job::{Choices, Job};
 use crate::backend::{Artifact, Failure};
 use crate::label::{
-    Clock, Context, Cost, Evaluation, Label, Measurement, Outcome, Provenance, Purpose, Stage,
-    TaskKey, shorten,
+    Clock, Context, Cost, Evaluation, Label, Latency, Measurement, Outcome, Provenance, Purpose,
+    Stage, TaskKey, shorten,
 };
-use crate::measure::WorkerError;
 use crate::space::Candidate;
 
 /// Largest relative distance of a right result to the reference.
@@ -74,6 +73,13 @@ pub(super) fn labels(
     labels
 }
 
+/// Returns the latency of a subgraph in a trial, nanoseconds; `None` if it has no steps of its own.
+pub(super) fn latency(artifact: &Artifact, trial: &Trial, subgraph: usize) -> Option<f64> {
+    let steps = steps_of(artifact, subgraph);
+    let samples = (!steps.is_empty()).then(|| sum_samples(trial, &steps))?;
+    Latency::of(&samples).map(|latency| latency.p25_ns)
+}
+
 /// Returns the label of a candidate that could not be built or run.
 pub(super) fn failure(
     job: &Job<'_>,
@@ -102,13 +108,13 @@ pub(super) fn evaluation(
     job: &Job<'_>,
     artifact: &Artifact,
     purpose: Purpose,
-    trial: Result<&Trial, &WorkerError>,
+    trial: Result<&Trial, &TrialError>,
     n_labels: usize,
     time_ms: u64,
 ) -> Evaluation {
     let (outcome, message, run_p25_ns, measure_ns) = match trial {
         Ok(trial) => {
-            let latency = crate::label::Latency::of(&trial.profile.run_ns);
+            let latency = Latency::of(&trial.profile.run_ns);
             let outcome = if trial.profile.gave_up {
                 Outcome::Abandoned
             } else {
@@ -121,12 +127,7 @@ pub(super) fn evaluation(
                 trial.measure_ns,
             )
         }
-        Err(error) => (
-            error.outcome(),
-            shorten(&error.message()).to_owned(),
-            None,
-            0,
-        ),
+        Err(error) => (error.outcome, shorten(&error.message).to_owned(), None, 0),
     };
     Evaluation {
         adaptation: job.adaptation(),

@@ -1,5 +1,6 @@
 //! The loop: the only place where the parts meet.
 
+mod adaptation;
 mod bench;
 mod cancel;
 mod composer;
@@ -7,22 +8,26 @@ mod error;
 mod evaluate;
 mod finals;
 mod job;
+mod journal;
 mod ledger;
 mod locked;
 mod pipeline;
 mod propose;
 mod reference;
+mod replay;
 mod request;
 mod run;
 mod search;
 mod session;
+mod trials;
 mod turns;
 
+pub use bench::TrialError;
 pub use cancel::{Cancellation, Canceller};
 pub use error::Error;
 pub use job::open_native;
-pub use pipeline::builds_ahead;
-pub use request::{Request, TRIAL_LIMIT};
+pub use replay::{Replayed, replay};
+pub use request::{Limits, Request, TRIAL_LIMIT};
 pub use run::{OpenBackend, Summary, run, run_with};
 
 #[cfg(test)]

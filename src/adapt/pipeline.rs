@@ -1,118 +1,175 @@
-//! Batches of proposals on their way: proposed, being built, to be measured.
+//! Evaluations on their way: proposed, being built, to be measured.
 //!
-//! Where there are processors to spare, the next batch is built while the one before it is
-//! measured, on other cores than that of the device. It is proposed without knowing what the batch
-//! before it comes to, which costs less than an idle compiler does.
+//! Compilers are kept at work while the device measures, within a bound: what is proposed ahead is
+//! proposed without knowing what is measured meanwhile. Builds use all processors while nothing is
+//! timed and keep off the device's core otherwise, so that two processors are enough.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
-use super::bench::{Building, device_cpu};
+use super::Error;
+use super::bench::Built;
 use super::composer::Composed;
 use super::propose::{LAYOUTS, LayoutPlan, Proposal, propose};
 use super::search::Search;
-use crate::measure::worker::cpus_off_core;
-
-/// Builds at once from which on building beside measuring is faster than building in turn with it.
-///
-/// A build takes about 4 s of one processor and a measurement 0.35 s. With n processors, an
-/// evaluation takes 4/n + 0.35 s in turn, and 4/(n - 1) s if one of them only measures: more with
-/// 3 processors, the same with 4, and less from there on.
-const MIN_BUILDS_BESIDE: usize = 3;
+use super::trials::Ticket;
+use crate::backend::BackendError;
+use crate::label::Purpose;
+use crate::queue::TrialState;
+use crate::store::Batch;
 
 /// Builds at once at most: more would propose too much at a time without learning from it.
 const MAX_BUILDS: usize = 8;
 
-/// Returns whether to build ahead with so many compilers at once: if there are enough processors
-/// beside the core that the device is on.
-pub fn builds_ahead(jobs: usize) -> bool {
-    let device = device_cpu();
-    let n_others = device.map_or(0, |cpu| cpus_off_core(cpu).len());
-    n_others.min(jobs.saturating_sub(1)) >= MIN_BUILDS_BESIDE
-}
+/// How often a deployment is repaired whose candidates fail to build, before it is given up.
+const MAX_REPAIRS: usize = 8;
 
-/// Proposals that are being built.
-pub(super) struct Underway {
-    pub(super) proposals: Vec<Proposal>,
-    pub(super) building: Building,
-}
+/// Proposals in a row that others are at, after which none is made for a while.
+const MAX_REFUSED: usize = 4;
 
 /// What was proposed and is not measured yet.
 #[derive(Default)]
-pub(super) struct Pipeline {
+pub(super) struct Flight {
     /// Not being built yet.
-    pub(super) queue: VecDeque<Proposal>,
+    queue: VecDeque<Proposal>,
     /// Number of the next proposal.
-    pub(super) round: u32,
-    /// Being built beside what is measured.
-    pub(super) ahead: Option<Underway>,
+    round: u32,
+    /// By number of the build.
+    building: BTreeMap<u64, Passenger>,
+}
+
+/// A proposal that is being built.
+struct Passenger {
+    proposal: Proposal,
+    ticket: Ticket,
+    n_repairs: usize,
+}
+
+impl Flight {
+    /// Starts with the proposal of a number.
+    pub(super) fn new(round: u32) -> Self {
+        Self {
+            round,
+            ..Self::default()
+        }
+    }
 }
 
 impl Search<'_> {
-    /// Proposes at most `room` evaluations and starts to build them. `incumbent` is the best
-    /// deployment known.
-    pub(super) fn start_batch(
+    /// Proposes, and starts to build, as much as there are compilers for and one more; what the
+    /// budget has room for beside `reserve`. `incumbent` is the best deployment known.
+    ///
+    /// # Errors
+    /// What stops the whole run.
+    pub(super) async fn fill(
         &mut self,
-        pipeline: &mut Pipeline,
+        flight: &mut Flight,
         incumbent: &Composed,
-        room: usize,
-        is_beside: bool,
-    ) -> Underway {
-        let n_builds = self.bench.jobs(is_beside).min(MAX_BUILDS).min(room);
-        let queue = &mut pipeline.queue;
-        while queue.len() < n_builds {
-            let round = pipeline.round;
-            let plan = match round {
-                // Each layout once, then mostly that of the best.
-                1..=3 => LayoutPlan::Throughout(LAYOUTS[round as usize % LAYOUTS.len()]),
-                _ if round % 4 == 3 => {
-                    LayoutPlan::Throughout(LAYOUTS[(round / 4) as usize % LAYOUTS.len()])
-                }
-                _ => LayoutPlan::Like(&incumbent.candidates),
+        reserve: u32,
+    ) -> Result<(), Error> {
+        let bound = self.request.jobs.clamp(1, MAX_BUILDS) + 1;
+        let mut n_refused = 0;
+        while flight.building.len() < bound
+            && self.session.budget.n_left() > reserve + flight.building.len() as u32
+            && n_refused < MAX_REFUSED
+            && !self.is_stopped()?
+        {
+            let proposal = match flight.queue.pop_front() {
+                Some(proposal) => proposal,
+                None => self.proposal(flight, incumbent),
             };
-            queue.push_back(propose(
-                self.job,
-                &mut self.session,
-                &incumbent.candidates,
-                plan,
-                incumbent.cost_ns.max(1.0),
-            ));
-            pipeline.round += 1;
+            let choices = self.job.choices(proposal.candidates.clone());
+            let Some(ticket) = self.begin(&choices, Purpose::Screening).await? else {
+                self.release([proposal]);
+                n_refused += 1;
+                continue;
+            };
+            let passenger = Passenger {
+                proposal,
+                ticket,
+                n_repairs: 0,
+            };
+            self.board(flight, passenger).await?;
         }
-        let proposals: Vec<Proposal> = queue.drain(..room.min(queue.len())).collect();
-        let choices = proposals.iter().map(|p| p.candidates.clone());
-        let choices = choices.map(|candidates| self.job.choices(candidates));
-        Underway {
-            building: self.bench.start(choices.collect(), is_beside),
-            proposals,
+        Ok(())
+    }
+
+    fn proposal(&mut self, flight: &mut Flight, incumbent: &Composed) -> Proposal {
+        let plan = match flight.round {
+            // Each layout once, then mostly that of the best.
+            round @ 1..=3 => LayoutPlan::Throughout(LAYOUTS[round as usize % LAYOUTS.len()]),
+            round if round % 4 == 3 => {
+                LayoutPlan::Throughout(LAYOUTS[(round / 4) as usize % LAYOUTS.len()])
+            }
+            _ => LayoutPlan::Like(&incumbent.candidates),
+        };
+        flight.round += 1;
+        propose(
+            self.job,
+            &mut self.session,
+            &incumbent.candidates,
+            plan,
+            incumbent.cost_ns.max(1.0),
+        )
+    }
+
+    /// Starts to build a proposal.
+    async fn board(&mut self, flight: &mut Flight, passenger: Passenger) -> Result<(), Error> {
+        let choices = self.job.choices(passenger.proposal.candidates.clone());
+        let build = self.bench.launch(&choices, 1)?;
+        let ticket = passenger.ticket;
+        flight.building.insert(build, passenger);
+        self.trials.advance(ticket, TrialState::Compiling).await
+    }
+
+    /// Takes a build that ended: measures what was built, and labels and replaces candidates that
+    /// do not build. Returns whether what was measured is a surprise.
+    ///
+    /// # Errors
+    /// What stops the whole run.
+    pub(super) async fn take(
+        &mut self,
+        flight: &mut Flight,
+        build: u64,
+        result: Result<Built, BackendError>,
+    ) -> Result<bool, Error> {
+        let Some(mut passenger) = flight.building.remove(&build) else {
+            return Ok(false);
+        };
+        let ticket = passenger.ticket;
+        match self.expect_backend(result)? {
+            Ok(artifact) => {
+                self.trials.advance(ticket, TrialState::Compiled).await?;
+                let seen = self.evaluate(ticket, passenger.proposal, artifact).await?;
+                flight.queue.extend(seen.split);
+                Ok(seen.is_surprising)
+            }
+            Err(failure) => {
+                let has_culprit = self.repair(&mut passenger.proposal, &failure).await?;
+                passenger.n_repairs += 1;
+                if has_culprit && passenger.n_repairs < MAX_REPAIRS && !self.is_stopped()? {
+                    self.trials.advance(ticket, TrialState::Queued).await?;
+                    self.board(flight, passenger).await?;
+                } else {
+                    self.release([passenger.proposal]);
+                    let nothing = Batch::default();
+                    self.trials.end(ticket, TrialState::Failed, nothing).await?;
+                }
+                Ok(false)
+            }
         }
     }
 
     /// Gives up what was not measured: nothing is built any more when this returns.
-    pub(super) async fn drain(&mut self, pipeline: Pipeline) {
-        self.release(pipeline.queue);
-        let Some(batch) = pipeline.ahead else {
-            return;
-        };
-        // What went wrong with it goes wrong again where it matters.
-        if let Ok(Ok(built)) = batch.building.finish().await {
-            for artifact in built.into_iter().flatten() {
-                self.bench.discard(&artifact);
-            }
+    ///
+    /// # Errors
+    /// If the store does not work.
+    pub(super) async fn abandon(&mut self, flight: Flight) -> Result<(), Error> {
+        self.release(flight.queue);
+        self.bench.abandon_builds().await;
+        for passenger in flight.building.into_values() {
+            self.release([passenger.proposal]);
+            self.trials.drop(passenger.ticket).await?;
         }
-        self.release(batch.proposals);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn building_ahead_takes_three_compilers_and_processors_beside_the_device() {
-        let n_others = device_cpu().map_or(0, |cpu| cpus_off_core(cpu).len());
-        for jobs in 0..10 {
-            let expected = jobs >= 4 && n_others >= 3;
-            assert_eq!(builds_ahead(jobs), expected, "{jobs} jobs");
-        }
+        Ok(())
     }
 }

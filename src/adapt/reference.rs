@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::job::Job;
-use super::{Error, Request};
+use super::{Error, Request, TrialError};
 use crate::backend::{Artifact, BackendError, Prepared};
 use crate::event::{Event, Reporter};
 use crate::fsx;
@@ -145,11 +145,11 @@ async fn in_worker(
 ) -> Result<(), Error> {
     let limit = request.trial_limit * PATIENCE;
     let spec: &WorkerSpec = &request.worker;
-    let mut worker = Worker::spawn(spec)?;
-    worker.load(0, artifact.clone(), limit).await?;
-    Ok(worker
-        .run(0, given.to_owned(), gives.to_owned(), limit)
-        .await?)
+    let mut worker = Worker::spawn(spec).map_err(TrialError::from)?;
+    let loaded = worker.load(0, artifact.clone(), limit).await;
+    loaded.map_err(TrialError::from)?;
+    let ran = worker.run(0, given.to_owned(), gives.to_owned(), limit);
+    Ok(ran.await.map_err(TrialError::from)?)
 }
 
 fn failure(job: &Job<'_>, source: onnx::Error) -> Error {

@@ -7,6 +7,7 @@ use super::Cancellation;
 use crate::config::{Model, SearchSettings};
 use crate::device::Target;
 use crate::measure::WorkerSpec;
+use crate::queue::Priority;
 
 /// What a worker needs at most for one request, by far, on the largest models.
 pub const TRIAL_LIMIT: Duration = Duration::from_mins(1);
@@ -34,11 +35,13 @@ pub struct Request {
     pub is_everything: bool,
     /// How much to search.
     pub search: SearchSettings,
-    /// Compilers that may run at once, at least 1.
+    /// What a search may use beside evaluations.
+    pub limits: Limits,
+    /// How much the run matters beside others on this machine.
+    pub priority: Priority,
+    /// Compilers that may run at once, at least 1. They keep off the cores that something is timed
+    /// on.
     pub jobs: usize,
-    /// Build the next evaluations while one is measured, with one compiler less and on other cores
-    /// than the device's; see [`builds_ahead`](super::builds_ahead).
-    pub builds_ahead: bool,
     /// Fail rather than change the lockfile.
     pub is_locked: bool,
     /// Open no network connection.
@@ -53,6 +56,15 @@ pub struct Request {
     pub rustc: PathBuf,
     /// Says when to stop.
     pub cancellation: Cancellation,
+}
+
+/// What the search of one model for one target may use at most; nothing is limited by default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Limits {
+    /// Wall time until the finals begin.
+    pub max_time: Option<Duration>,
+    /// Time of compilers, added up.
+    pub max_compile_time: Option<Duration>,
 }
 
 impl Request {

@@ -3,28 +3,18 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::bench::Bench;
-use super::finals::{decide, is_right};
+use super::adaptation::{Earlier, adapt, kept, report_start};
 use super::job::{Job, Source, open_native};
-use super::locked::{
-    all_locked, deployment, locked_choices, locked_whole, read_lock, remove_orphans, stale,
-};
-use super::reference::write_reference;
-use super::search::Search;
+use super::locked::{locked_choices, read_lock, remove_orphans, stale};
 use super::session::Session;
-use super::turns::{hold_device, lock_workspace};
+use super::turns::lock_workspace;
 use super::{Error, Request};
 use crate::backend::{Backend, BackendError};
 use crate::device::Target;
-use crate::digest::Digest;
 use crate::event::{Event, Reporter};
 use crate::fsx;
-use crate::label::Evaluation;
-use crate::lock::{Deployment, DeploymentKey, Figure, Finding, Lockfile, encode};
+use crate::lock::{Deployment, DeploymentKey, Finding, Lockfile, encode};
 use crate::store::{Batch, LabelStore, Sqlite};
-
-/// Change of a figure that is taken for noise.
-const NOISE: f64 = 0.05;
 
 /// What a run came to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -37,17 +27,6 @@ pub struct Summary {
     pub lock_changed: bool,
     /// Whether the run was interrupted; it kept the best so far.
     pub interrupted: bool,
-}
-
-/// How one deployment was dealt with.
-struct Settled {
-    deployment: Deployment,
-    n_evaluations: u32,
-    n_reused_labels: usize,
-    baseline_ns: f64,
-    latency_ns: f64,
-    /// To be recorded once the deployment is locked.
-    confirmation: Option<Evaluation>,
 }
 
 /// Opens the backend of a target.
@@ -81,7 +60,7 @@ pub async fn run_with(
         return Ok(summary);
     };
     let mut lockfile = read_lock(&request.lockfile())?;
-    let mut store: Option<Arc<dyn LabelStore>> = None;
+    let mut store: Option<Sqlite> = None;
     for model in &request.models {
         let source = Source::load(model)?;
         for target in &request.targets {
@@ -118,14 +97,20 @@ pub async fn run_with(
                 }
                 old => {
                     let store = match &store {
-                        Some(store) => Arc::clone(store),
-                        None => Arc::clone(store.insert(open_store(&request.home)?)),
+                        Some(store) => store.clone(),
+                        None => store.insert(open_store(&request.home)?).clone(),
                     };
-                    let Some(_device) = hold_device(request, reporter, target).await? else {
+                    let earlier = Earlier {
+                        lockfile: &lockfile,
+                        old,
+                        findings: &findings,
+                    };
+                    let adapted = adapt(request, reporter, &job, store, earlier).await?;
+                    let Some(settled) = adapted else {
                         summary.interrupted = true;
                         return Ok(summary);
                     };
-                    adapt(request, reporter, &job, store, &lockfile, old, &findings).await?
+                    settled
                 }
             };
             let changed = lockfile.deployments.get(&key) != Some(&settled.deployment);
@@ -150,114 +135,20 @@ pub async fn run_with(
                 latency_ns: settled.latency_ns,
                 footprint: settled.deployment.footprint,
                 lock_changed: changed,
-                interrupted: request.cancellation.is_cancelled(),
+                interrupted: settled.is_interrupted,
+                utilisation: settled.utilisation,
             });
+            if settled.is_interrupted && !request.cancellation.is_cancelled() {
+                // Somebody ended this job, and not the run.
+                summary.interrupted = true;
+            }
         }
     }
-    summary.interrupted = request.cancellation.is_cancelled();
+    summary.interrupted |= request.cancellation.is_cancelled();
     if request.is_everything && !summary.interrupted {
         summary.lock_changed |= remove_orphans(request, reporter, lockfile)?;
     }
     Ok(summary)
-}
-
-/// Adapts one model to one target.
-async fn adapt(
-    request: &Request,
-    reporter: &dyn Reporter,
-    job: &Job<'_>,
-    store: Arc<dyn LabelStore>,
-    lockfile: &Lockfile,
-    old: Option<Deployment>,
-    findings: &[Finding],
-) -> Result<Settled, Error> {
-    let reference = write_reference(request, job, reporter).await?;
-    let bench = Bench::new(request, Arc::clone(&job.prepared), &reference);
-    let locked = locked_choices(job, lockfile);
-    let settings = &request.search;
-    let mut session = Session::new(job, settings.max_evaluations, settings.seed, &locked);
-    let keys: Vec<Digest> = job.tasks.iter().map(|task| task.key.digest()).collect();
-    let labels = store.labels(keys).await?;
-    let evaluations = store.evaluations(job.adaptation()).await?;
-    session.resume(job, &labels, &evaluations);
-    let n_before = session.budget.n_spent();
-    let mut search = Search {
-        job,
-        request,
-        reporter,
-        store,
-        bench,
-        session,
-        baseline: None,
-        best_ns: 0.0,
-        best_run_ns: f64::INFINITY,
-        worst_drift: 0.0,
-        has_warned: false,
-    };
-    if let (Some(old), [Finding::Weights]) = (&old, findings)
-        && let Some(settled) = recheck(&mut search, old).await?
-    {
-        return Ok(settled);
-    }
-    report_start(job, &search.session, reporter);
-    search.start().await?;
-    search.screen().await?;
-    search.report_drift();
-    let known = all_locked(job, &locked, old.as_ref());
-    let decision = decide(&mut search, known).await?;
-    let is_interrupted = request.cancellation.is_cancelled();
-    let n_spent = search.session.budget.n_spent();
-    let deployment = deployment(job, &decision, n_spent, is_interrupted);
-    let deployment = match &old {
-        Some(old) => deployment.settled(old, NOISE),
-        None => deployment,
-    };
-    Ok(Settled {
-        deployment,
-        n_evaluations: search.session.budget.n_spent() - n_before,
-        n_reused_labels: search.session.n_reused_labels,
-        baseline_ns: decision.baseline_ns,
-        latency_ns: decision.latency_ns,
-        confirmation: Some(decision.confirmation).filter(|_| !is_interrupted),
-    })
-}
-
-/// Checks the numbers of what is locked with new weights: latency does not depend on them. `None`
-/// if they are wrong, so that everything is decided again.
-async fn recheck(search: &mut Search<'_>, old: &Deployment) -> Result<Option<Settled>, Error> {
-    let choices = locked_whole(search.job, old);
-    let Some(Ok(artifact)) = search.build(&[choices]).await?.pop() else {
-        return Ok(None);
-    };
-    let Ok(trial) = search.bench.check(&artifact).await else {
-        return Ok(None);
-    };
-    search.bench.discard(&artifact);
-    if !is_right(&artifact, &trial) {
-        return Ok(None);
-    }
-    let divergence = trial.verified.run.relative_l2.and_then(Figure::new);
-    let job = search.job;
-    let deployment = Deployment {
-        file: job.source.file,
-        content: job.source.whole.content,
-        divergence: divergence.unwrap_or(old.divergence),
-        ..old.clone()
-    };
-    Ok(Some(kept(deployment)))
-}
-
-/// A deployment that nothing was measured for.
-fn kept(deployment: Deployment) -> Settled {
-    let latency_ns = deployment.latency_ms.get() * 1e6;
-    Settled {
-        n_evaluations: 0,
-        n_reused_labels: 0,
-        baseline_ns: latency_ns * deployment.speed_up.get(),
-        latency_ns,
-        deployment,
-        confirmation: None,
-    }
 }
 
 /// Reports what would be searched.
@@ -267,18 +158,7 @@ fn plan(job: &Job<'_>, lockfile: &Lockfile, reporter: &dyn Reporter) {
     report_start(job, &session, reporter);
 }
 
-fn report_start(job: &Job<'_>, session: &Session, reporter: &dyn Reporter) {
-    reporter.report(&Event::AdaptStarted {
-        model: &job.model.name,
-        target: &job.target.name,
-        n_subgraphs: job.task_of.len(),
-        n_tasks: job.tasks.len(),
-        n_reused: session.n_reused(),
-        max_evaluations: session.budget.max_evaluations(),
-    });
-}
-
-fn open_store(home: &Path) -> Result<Arc<dyn LabelStore>, Error> {
+fn open_store(home: &Path) -> Result<Sqlite, Error> {
     fsx::create_dir_all(home)?;
-    Ok(Arc::new(Sqlite::open(&home.join("labels.sqlite"))?))
+    Ok(Sqlite::open(&home.join("labels.sqlite"))?)
 }

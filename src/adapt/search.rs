@@ -1,22 +1,24 @@
 //! The search of one job: propose, build, check, measure, record, until there is no more to find.
 
-use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use super::bench::{Bench, Building, Built, Trial};
+use super::bench::{Bench, Built, Trial};
 use super::composer::{self, Composed};
 use super::job::{Choices, Job};
+use super::journal::{Entry, Stop};
 use super::ledger;
-use super::pipeline::Pipeline;
+use super::pipeline::Flight;
 use super::session::Session;
+use super::trials::{Entrance, Ticket, Trials, Turn};
 use super::{Error, Request};
 use crate::backend::{Artifact, BackendError};
 use crate::event::Reporter;
 use crate::label::{Latency, Purpose};
+use crate::queue::TrialState;
 use crate::search::StopRule;
-use crate::store::LabelStore;
 
-/// Batches in a row without promise after which the search stops.
-const PATIENCE: u32 = 4;
+/// Evaluations in a row without promise after which the search stops.
+const PATIENCE: u32 = 8;
 
 /// Share of the latency that an evaluation must promise for the search to go on.
 const WORTHWHILE: f64 = 0.003;
@@ -40,8 +42,10 @@ pub(super) struct Search<'a> {
     pub(super) request: &'a Request,
     /// Who is told.
     pub(super) reporter: &'a dyn Reporter,
-    /// Where labels go.
-    pub(super) store: Arc<dyn LabelStore>,
+    /// Where trials take their turns, and records go.
+    pub(super) trials: Trials<'a>,
+    /// When the run began.
+    pub(super) started: Instant,
     /// The device.
     pub(super) bench: Bench,
     /// What is known.
@@ -68,21 +72,75 @@ pub(super) struct Baseline {
 }
 
 impl Search<'_> {
+    /// Returns whether the run is to end, and why.
+    ///
+    /// # Errors
+    /// If the journal cannot be written.
+    pub(super) fn stop(&mut self) -> Result<Option<Stop>, Error> {
+        let usage = self.bench.usage();
+        let (trials, limits, started) = (&self.trials, &self.request.limits, self.started);
+        self.bench.stop(|| {
+            let is_over = |limit: Option<Duration>, spent| limit.is_some_and(|l| spent >= l);
+            if trials.is_cancelled() {
+                Some(Stop::Cancelled)
+            } else if is_over(limits.max_time, started.elapsed()) {
+                Some(Stop::Time)
+            } else if is_over(limits.max_compile_time, usage.compiling) {
+                Some(Stop::CompileTime)
+            } else {
+                None
+            }
+        })
+    }
+
+    /// As [`Self::stop`], for a decision.
+    ///
+    /// # Errors
+    /// As [`Self::stop`].
+    pub(super) fn is_stopped(&mut self) -> Result<bool, Error> {
+        Ok(self.stop()?.is_some())
+    }
+
+    /// Begins a trial; `None` if another run is at it, or if it never came to an end.
+    ///
+    /// # Errors
+    /// If the store does not work.
+    pub(super) async fn begin(
+        &mut self,
+        choices: &Choices,
+        purpose: Purpose,
+    ) -> Result<Option<Ticket>, Error> {
+        if self.bench.replays() == Some(&Entry::Refused) {
+            self.bench.note(&Entry::Refused)?;
+            return Ok(None);
+        }
+        match self.trials.begin(choices, purpose).await? {
+            Entrance::Open(ticket) => Ok(Some(ticket)),
+            Entrance::Held | Entrance::Cursed => {
+                self.bench.note(&Entry::Refused)?;
+                Ok(None)
+            }
+        }
+    }
+
     /// Measures the untuned default; counts as an evaluation unless an earlier run spent it.
     ///
     /// # Errors
     /// [`Error::Default`] if it does not work: then nothing can be compared with it.
     pub(super) async fn start(&mut self) -> Result<(), Error> {
         let defaults = self.job.choices(self.job.defaults());
-        let artifact = match self.build(std::slice::from_ref(&defaults)).await?.pop() {
-            Some(Ok(artifact)) => artifact,
-            Some(Err(failure)) => return Err(self.no_default(&failure.message)),
-            None => return Err(self.no_default("nothing was built")),
+        let (ticket, built) = self.build(&defaults, Purpose::Screening).await?;
+        let artifact = match built {
+            Ok(artifact) => artifact,
+            Err(failure) => return Err(self.no_default(&failure.message)),
         };
-        let trial = match self.bench.run(&artifact, None, None).await {
+        // It runs even if the run is to end: nothing can be decided without it.
+        let turn = self.trials.patient_turn(ticket).await?;
+        let trial = match self.bench.run(&artifact, None, None).await? {
             Ok(trial) => trial,
-            Err(error) => return Err(self.no_default(&error.message())),
+            Err(error) => return Err(self.no_default(&error.message)),
         };
+        drop(turn);
         if let Some(step) = wrong_step(&artifact, &trial) {
             return Err(self.no_default(&format!("step `{step}` gives wrong numbers")));
         }
@@ -95,27 +153,42 @@ impl Search<'_> {
             && let Some(reservation) = self.session.budget.reserve()
         {
             self.session.budget.spend(reservation);
-            self.record(&defaults, &artifact, &trial, Purpose::Screening, 1.0)
+            let purpose = Purpose::Screening;
+            self.record(ticket, &defaults, &artifact, &trial, purpose, 1.0)
                 .await?;
+        } else {
+            self.trials.drop(ticket).await?;
         }
         Ok(())
     }
 
-    /// Searches until the budget is spent, nothing is promised any more, or the run is cancelled.
+    /// Waits for the device to compare deployments on.
+    ///
+    /// # Errors
+    /// If the store does not work.
+    pub(super) async fn confirm(&mut self) -> Result<(Option<Ticket>, Turn), Error> {
+        let defaults = self.job.choices(self.job.defaults());
+        let ticket = self.begin(&defaults, Purpose::Confirm).await?;
+        // All of them are built already.
+        for state in [TrialState::Compiling, TrialState::Compiled] {
+            self.trials.advance(ticket, state).await?;
+        }
+        let turn = self.trials.patient_turn(ticket).await?;
+        Ok((ticket, turn))
+    }
+
+    /// Searches until the budget is spent, nothing is promised any more, or the run is stopped.
     ///
     /// # Errors
     /// What stops the whole run; a failing candidate does not.
     pub(super) async fn screen(&mut self) -> Result<(), Error> {
-        let mut pipeline = Pipeline {
-            round: self.session.budget.n_spent(),
-            ..Pipeline::default()
-        };
-        let ended = self.screen_batches(&mut pipeline).await;
-        self.drain(pipeline).await;
+        let mut flight = Flight::new(self.session.budget.n_spent());
+        let ended = self.screen_with(&mut flight).await;
+        self.abandon(flight).await?;
         ended
     }
 
-    async fn screen_batches(&mut self, pipeline: &mut Pipeline) -> Result<(), Error> {
+    async fn screen_with(&mut self, flight: &mut Flight) -> Result<(), Error> {
         let mut stop = StopRule::new(WORTHWHILE, PATIENCE);
         self.session.refit();
         let mut incumbent = self.best_known();
@@ -123,24 +196,24 @@ impl Search<'_> {
         let reserve = self.reserve();
         let mut n_empty = 0;
         let mut mark = (self.session.budget.n_spent(), self.best_ns);
-        while self.session.is_open.contains(&true)
-            && self.session.budget.n_left() > reserve
-            && !self.request.cancellation.is_cancelled()
-        {
-            let room = (self.session.budget.n_left() - reserve) as usize;
-            let batch = match pipeline.ahead.take() {
-                Some(batch) => batch,
-                None => self.start_batch(pipeline, &incumbent, room, false),
+        while self.session.is_open.contains(&true) {
+            self.fill(flight, &incumbent, reserve).await?;
+            let n_before = self.session.budget.n_spent();
+            let Some(first) = self.bench.built().await? else {
+                break;
             };
-            let built = self.finish_batch(batch).await?;
-            let room = room.saturating_sub(built.len());
-            if self.builds_ahead() && room > 0 && !self.request.cancellation.is_cancelled() {
-                pipeline.ahead = Some(self.start_batch(pipeline, &incumbent, room, true));
+            // What is built already goes to the device before anything else is thought about,
+            // unless it surprised.
+            let mut built = Some(first);
+            while let Some((build, result)) = built {
+                let is_surprising = self.take(flight, build, result).await?;
+                built = if is_surprising {
+                    None
+                } else {
+                    self.bench.ready()?
+                };
             }
-            let n_spent = self.session.budget.n_spent();
-            let split = self.evaluate(built, Purpose::Screening).await?;
-            pipeline.queue.extend(split);
-            n_empty = match self.session.budget.n_spent() - n_spent {
+            n_empty = match self.session.budget.n_spent() - n_before {
                 0 => n_empty + 1,
                 _ => 0,
             };
@@ -156,20 +229,12 @@ impl Search<'_> {
                 break;
             }
             let states = self.session.states(self.job);
-            if stop
-                .after_evaluation(&states, incumbent.cost_ns.max(1.0))
-                .is_some()
-            {
+            let model_ns = incumbent.cost_ns.max(1.0);
+            if stop.after_evaluation(&states, model_ns).is_some() {
                 break;
             }
         }
         Ok(())
-    }
-
-    /// Returns whether the next batch is built while one is measured, for which several threads leave
-    /// no processors.
-    fn builds_ahead(&self) -> bool {
-        self.request.builds_ahead && self.job.target.threads == 1
     }
 
     /// Returns the evaluations that are kept for the finals: compositions, and other options, which
@@ -203,22 +268,37 @@ impl Search<'_> {
         })
     }
 
-    /// Builds deployments.
+    /// Builds a deployment, while nothing else is built, with all compilers; it is a trial unless
+    /// another run is at the same one.
     ///
     /// # Errors
     /// If something other than a candidate is wrong.
-    pub(super) async fn build(&self, deployments: &[Choices]) -> Result<Vec<Built>, Error> {
-        self.built(self.bench.start(deployments.to_vec(), false))
-            .await
+    pub(super) async fn build(
+        &mut self,
+        choices: &Choices,
+        purpose: Purpose,
+    ) -> Result<(Option<Ticket>, Built), Error> {
+        let ticket = self.begin(choices, purpose).await?;
+        self.bench.launch(choices, self.request.jobs.max(1))?;
+        self.trials.advance(ticket, TrialState::Compiling).await?;
+        let Some((_, result)) = self.bench.built().await? else {
+            return Err(Error::Panicked);
+        };
+        let built = self.expect_backend(result)?;
+        let state = match &built {
+            Ok(_) => TrialState::Compiled,
+            Err(_) => TrialState::Failed,
+        };
+        self.trials.advance(ticket, state).await?;
+        Ok((ticket, built))
     }
 
-    /// Waits for deployments to be built.
-    ///
-    /// # Errors
-    /// If something other than a candidate is wrong.
-    pub(super) async fn built(&self, building: Building) -> Result<Vec<Built>, Error> {
-        let built = building.finish().await?;
-        built.map_err(|source: BackendError| Error::Backend {
+    /// Returns what was built if the backend works.
+    pub(super) fn expect_backend(
+        &self,
+        built: Result<Built, BackendError>,
+    ) -> Result<Built, Error> {
+        built.map_err(|source| Error::Backend {
             model: self.job.model.name.clone(),
             target: self.job.target.name.clone(),
             source,

@@ -1,15 +1,11 @@
-//! Waiting for one's turn: one adaptation in a workspace, one measurement on a device.
+//! Waiting for one's turn in a workspace, where one adaptation runs at a time.
 
 use std::time::Duration;
 
+use super::trials::COMMAND;
 use super::{Error, Request};
-use crate::device::Target;
 use crate::event::{Event, Reporter};
 use crate::fsx::{Attempt, FileLock};
-use crate::measure::Device;
-
-/// What others are told that they wait for.
-const COMMAND: &str = "cargo metainfer adapt";
 
 /// How often a lock that another process holds is asked for.
 const POLL: Duration = Duration::from_millis(50);
@@ -41,27 +37,5 @@ pub(super) async fn lock_workspace(
             () = request.cancellation.cancelled() => return Ok(None),
             () = tokio::time::sleep(POLL) => {}
         }
-    }
-}
-
-/// Returns the device, or `None` if the run is cancelled while it waits.
-///
-/// # Errors
-/// If the lock file cannot be made.
-pub(super) async fn hold_device(
-    request: &Request,
-    reporter: &dyn Reporter,
-    target: &Target,
-) -> Result<Option<Device>, Error> {
-    let device = Device::hold(&request.home, COMMAND, |holder| {
-        let holder = holder.map(ToString::to_string);
-        reporter.report(&Event::LockAwaited {
-            path: &target.name,
-            holder: holder.as_deref(),
-        });
-    });
-    tokio::select! {
-        device = device => Ok(Some(device?)),
-        () = request.cancellation.cancelled() => Ok(None),
     }
 }

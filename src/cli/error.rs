@@ -178,7 +178,14 @@ impl From<adapt::Error> for Error {
             adapt::Error::Lock(error) => Some(error.help()),
             adapt::Error::Files(error) => error.help(),
             adapt::Error::Store(error) => error.help(),
-            adapt::Error::Default { .. } | adapt::Error::Worker(_) | adapt::Error::Panicked => None,
+            adapt::Error::NoJournal { .. } => Some(
+                "run `cargo metainfer adapt` first; it keeps a journal of its last run".to_owned(),
+            ),
+            adapt::Error::Default { .. }
+            | adapt::Error::Device(_)
+            | adapt::Error::JournalEnds { .. }
+            | adapt::Error::Diverged { .. }
+            | adapt::Error::Panicked => None,
         };
         Self::failed(error).maybe_help(help)
     }

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
 use super::written::Config;
 use super::{Place, models, targets};
 use crate::graph::Shape;
@@ -81,7 +83,7 @@ pub struct TargetSettings {
 }
 
 /// How much to search.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SearchSettings {
     /// Real evaluations that one adaptation of one model to one target may spend.
     pub max_evaluations: u32,

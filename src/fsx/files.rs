@@ -80,17 +80,36 @@ pub fn create_scratch(path: &Path) -> Result<File, FsError> {
     open().map_err(|error| FsError::new("create", path, error))
 }
 
-/// Appends to a file, creating it if need be, and waits until the bytes are on the disk.
-///
-/// # Errors
-/// [`FsError`] names the file; part of the bytes may have been written.
-pub fn append(path: &Path, bytes: &[u8]) -> Result<(), FsError> {
-    let write = || {
-        let mut file = OpenOptions::new().append(true).create(true).open(path)?;
-        file.write_all(bytes)?;
-        sync(&file)
-    };
-    write().map_err(|error| FsError::new("append to", path, error))
+/// A file that grows by whole pieces, each of them with the operating system when
+/// [`append`](Self::append) returns: it survives the end of the process, not that of the machine.
+#[derive(Debug)]
+pub struct Appender {
+    file: fs::File,
+    path: PathBuf,
+}
+
+impl Appender {
+    /// Opens a file, creating it if need be; what is in it stays.
+    ///
+    /// # Errors
+    /// [`FsError`] names the file.
+    pub fn open(path: &Path) -> Result<Self, FsError> {
+        let file = OpenOptions::new().append(true).create(true).open(path);
+        let file = file.map_err(|error| FsError::new("open", path, error))?;
+        Ok(Self {
+            file,
+            path: path.to_owned(),
+        })
+    }
+
+    /// Adds bytes to the end.
+    ///
+    /// # Errors
+    /// [`FsError`] names the file; part of the bytes may have been written.
+    pub fn append(&mut self, bytes: &[u8]) -> Result<(), FsError> {
+        let written = self.file.write_all(bytes);
+        written.map_err(|error| FsError::new("append to", &self.path, error))
+    }
 }
 
 /// Renames a file that can be made again at any time, replacing what has the new name.

@@ -14,7 +14,7 @@ mod tests;
 
 pub use error::{FsError, FsErrorKind};
 pub use files::{
-    append, create_dir_all, create_scratch, read, read_to_string, remove_dir_all, remove_file,
+    Appender, create_dir_all, create_scratch, read, read_to_string, remove_dir_all, remove_file,
     rename, replace, replace_if_changed, write_scratch,
 };
 pub use lock::{Attempt, FileLock, Holder};

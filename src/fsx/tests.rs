@@ -82,7 +82,8 @@ fn an_unwritable_directory_is_a_permission_error_and_keeps_the_file() {
 
 #[test]
 fn a_full_disk_is_told_apart() {
-    let error = append(Path::new("/dev/full"), b"x").unwrap_err();
+    let mut full = Appender::open(Path::new("/dev/full")).unwrap();
+    let error = full.append(b"x").unwrap_err();
     assert_eq!(error.kind, FsErrorKind::DiskFull);
     assert_eq!(error.to_string(), "cannot append to `/dev/full`");
     assert!(error.help().unwrap().contains("space"));
@@ -115,7 +116,8 @@ fn a_scratch_file_is_emptied_and_written_at_its_end() {
     let path = dir.path().join("log");
     write_scratch(&path, b"old").unwrap();
     let mut file = create_scratch(&path).unwrap();
-    append(&path, b"one ").unwrap();
+    let mut appender = Appender::open(&path).unwrap();
+    appender.append(b"one ").unwrap();
     file.write_all(b"two").unwrap();
     assert_eq!(read(&path).unwrap(), b"one two");
     let error = create_scratch(dir.path()).unwrap_err();

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use super::Figure;
 use crate::config::Objective;
 use crate::device::Isa;
@@ -87,7 +89,7 @@ pub struct Deployment {
 }
 
 /// What a deployment needs of memory and disk, bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Footprint {
     /// Memory for all values of a run.
     pub arena_bytes: u64,

@@ -15,6 +15,28 @@ pub struct Device {
 const POLL: Duration = Duration::from_millis(50);
 
 impl Device {
+    /// Returns the name by which runs on this machine know the device.
+    pub fn name() -> String {
+        file_name()
+    }
+
+    /// Takes the device if it is free; returns who has it otherwise, if that is known. See
+    /// [`Self::hold`].
+    ///
+    /// # Errors
+    /// [`FsError`] if the lock file cannot be made.
+    pub fn try_hold(
+        directory: &Path,
+        command: &str,
+    ) -> Result<Result<Self, Option<Holder>>, FsError> {
+        fsx::create_dir_all(directory)?;
+        let path = directory.join(file_name());
+        Ok(match FileLock::try_lock(&path, command)? {
+            Attempt::Locked(lock) => Ok(Self { lock }),
+            Attempt::Held(holder) => Err(holder),
+        })
+    }
+
     /// Waits for the device. The lock file is in `directory`, which is the same for all processes
     /// that may measure on this machine; `command` is what others are told that they wait for. If
     /// there is something to wait for, `waiting` is told once. Dropping the future ends the wait.
@@ -26,13 +48,11 @@ impl Device {
         command: &str,
         waiting: impl FnOnce(Option<&Holder>),
     ) -> Result<Self, FsError> {
-        fsx::create_dir_all(directory)?;
-        let path = directory.join(file_name());
         let mut waiting = Some(waiting);
         loop {
-            match FileLock::try_lock(&path, command)? {
-                Attempt::Locked(lock) => return Ok(Self { lock }),
-                Attempt::Held(holder) => {
+            match Self::try_hold(directory, command)? {
+                Ok(device) => return Ok(device),
+                Err(holder) => {
                     if let Some(waiting) = waiting.take() {
                         waiting(holder.as_ref());
                     }

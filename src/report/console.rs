@@ -318,6 +318,7 @@ mod tests {
         }),
         lock_changed: true,
         interrupted: false,
+        utilisation: Some(0.9),
     };
 
     #[test]

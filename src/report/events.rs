@@ -99,6 +99,50 @@ pub(super) fn line(event: &Event<'_>, verbosity: u8) -> Option<Line> {
                 is_result: true,
             })
         }
+        _ => line_of_search(event, verbosity),
+    }
+}
+
+/// Returns the line for what a search comes across, or came across.
+fn line_of_search(event: &Event<'_>, verbosity: u8) -> Option<Line> {
+    match *event {
+        Event::Surprise {
+            subgraph,
+            predicted_ns,
+            measured_ns,
+            again_ns,
+        } if verbosity >= 1 => Some(Line {
+            verb: "Surprised",
+            object: format!(
+                "by subgraph {subgraph}: {} believed, {} measured, {} once more",
+                duration(predicted_ns),
+                duration(measured_ns),
+                duration(again_ns)
+            ),
+            is_result: false,
+        }),
+        Event::Replayed {
+            model,
+            target,
+            n_entries,
+            n_evaluations,
+            is_complete,
+        } => {
+            let end = if is_complete {
+                "the same decisions"
+            } else {
+                "the same decisions up to its end, where the run was killed or failed"
+            };
+            Some(Line {
+                verb: "Replayed",
+                object: format!(
+                    "`{model}` on `{target}`: {} of {}, {end}",
+                    plural(n_entries, "step"),
+                    plural(n_evaluations as usize, "evaluation"),
+                ),
+                is_result: true,
+            })
+        }
         _ => None,
     }
 }
@@ -174,6 +218,39 @@ pub(super) fn message<'a>(event: &Event<'a>) -> Option<Message<'a>> {
             baseline_ns,
             best_ns,
         }),
+        Event::TrialMoved {
+            trial,
+            purpose,
+            state,
+        } => Message::TrialMoved(json::TrialMoved {
+            trial,
+            purpose,
+            state,
+        }),
+        Event::Surprise {
+            subgraph,
+            predicted_ns,
+            measured_ns,
+            again_ns,
+        } => Message::Surprise(json::Surprise {
+            subgraph,
+            predicted_ns,
+            measured_ns,
+            again_ns: Some(again_ns).filter(|ns| ns.is_finite()),
+        }),
+        Event::Replayed {
+            model,
+            target,
+            n_entries,
+            n_evaluations,
+            is_complete,
+        } => Message::Replayed(json::Replayed {
+            model,
+            target,
+            n_entries,
+            n_evaluations,
+            is_complete,
+        }),
         Event::DeploymentCompared { ratio, accepted } => {
             Message::DeploymentCompared(json::DeploymentCompared { ratio, accepted })
         }
@@ -193,6 +270,7 @@ pub(super) fn message<'a>(event: &Event<'a>) -> Option<Message<'a>> {
             footprint,
             lock_changed,
             interrupted,
+            utilisation,
         } => Message::AdaptFinished(json::AdaptFinished {
             model,
             target,
@@ -205,6 +283,7 @@ pub(super) fn message<'a>(event: &Event<'a>) -> Option<Message<'a>> {
             code_bytes: footprint.map(|footprint| footprint.code_bytes),
             lock_changed,
             interrupted,
+            utilisation,
         }),
         Event::Warning { .. } => return None,
     })

@@ -4,7 +4,12 @@
 //! are added, never repurposed; units are part of the name. Where a field is a figure that is not
 //! a number, it is `null`.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
+
+use crate::label::Purpose;
+use crate::queue::{JobState, Priority, TrialState};
 
 /// Version of the messages; goes up when a field is removed or changes its meaning.
 pub const FORMAT_VERSION: u32 = 1;
@@ -25,9 +30,13 @@ pub enum Message<'a> {
     DeploymentDiff(DeploymentDiff<'a>),
     AdaptStarted(AdaptStarted<'a>),
     EvaluationFinished(EvaluationFinished),
+    TrialMoved(TrialMoved),
+    Surprise(Surprise),
     DeploymentCompared(DeploymentCompared),
     DeploymentRemoved(DeploymentRemoved<'a>),
     LockAwaited(LockAwaited<'a>),
+    Replayed(Replayed<'a>),
+    Job(Job<'a>),
     AdaptFinished(AdaptFinished<'a>),
     Deployed(Deployed<'a>),
     Finished(Finished),
@@ -301,6 +310,77 @@ pub struct AdaptFinished<'a> {
     pub lock_changed: bool,
     /// Whether the run was interrupted and kept the best so far.
     pub interrupted: bool,
+    /// Share of the time in which there was something to measure that the device was measuring.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub utilisation: Option<f64>,
+}
+
+/// A trial reached another state.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TrialMoved {
+    /// Its number in the queue.
+    pub trial: i64,
+    /// Why it is run.
+    pub purpose: Purpose,
+    /// The state.
+    pub state: TrialState,
+}
+
+/// What a run is at.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Job<'a> {
+    /// Its number.
+    pub id: i64,
+    /// Directory of the workspace.
+    pub workspace: &'a str,
+    /// Name of the model.
+    pub model: &'a str,
+    /// Name of the target.
+    pub target: &'a str,
+    /// Who works on it, or did.
+    pub holder: &'a str,
+    /// How far it is.
+    pub state: JobState,
+    /// How much it matters.
+    pub priority: Priority,
+    /// Whether somebody asked for it to end.
+    pub cancelled: bool,
+    /// Evaluations that are spent.
+    pub n_evaluations: u32,
+    /// Evaluations that may be spent.
+    pub max_evaluations: u32,
+    /// Trials that are not over, by state.
+    pub n_trials: BTreeMap<&'static str, u32>,
+    /// When it began, milliseconds since the Unix epoch.
+    pub started_ms: u64,
+}
+
+/// A candidate took another time than was believed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Surprise {
+    /// Index of the subgraph.
+    pub subgraph: usize,
+    /// Latency that was believed, nanoseconds.
+    pub predicted_ns: f64,
+    /// Latency that was measured, nanoseconds.
+    pub measured_ns: f64,
+    /// Latency that was measured once more, nanoseconds, if it ran.
+    pub again_ns: Option<f64>,
+}
+
+/// A run was gone through again from its journal, with the same decisions.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Replayed<'a> {
+    /// Name of the model.
+    pub model: &'a str,
+    /// Name of the target.
+    pub target: &'a str,
+    /// Entries of the journal.
+    pub n_entries: usize,
+    /// Evaluations that they are of.
+    pub n_evaluations: u32,
+    /// Whether the run came to a decision.
+    pub is_complete: bool,
 }
 
 /// A model was written as a crate.

@@ -3,14 +3,14 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use metainfer::adapt::{Canceller, Request, Summary};
 use metainfer::backend::{Artifact, Backend, BackendError, Failure, Prepared};
+use metainfer::cpu::allowed_cpus;
 use metainfer::device::Target;
 use metainfer::event::{Event, Reporter};
 use metainfer::graph::{Graph, Partition, ValueId};
-use metainfer::measure::worker::allowed_cpus;
 use metainfer::space::{Candidate, Mapping, SearchSpace};
 
 use crate::support::Sandbox;
@@ -34,7 +34,7 @@ struct State {
     n_evaluated: usize,
     n_building: usize,
     most_building: usize,
-    /// Processors of builds beside which an evaluation ended.
+    /// Fewest processors that builds had beside which an evaluation ended.
     beside: Vec<Vec<usize>>,
 }
 
@@ -65,14 +65,20 @@ impl Log {
             state.n_evaluated
         };
         let built = build();
-        let state = self.state.lock().unwrap();
-        let waited = self
-            .evaluated
-            .wait_timeout_while(state, PATIENCE, |s| s.n_evaluated == n_before);
-        let (mut state, _) = waited.unwrap();
+        let mut fewest = allowed_cpus();
+        let deadline = Instant::now() + PATIENCE;
+        let mut state = self.state.lock().unwrap();
+        while state.n_evaluated == n_before && Instant::now() < deadline {
+            let waited = self.evaluated.wait_timeout(state, Duration::from_millis(2));
+            (state, _) = waited.unwrap();
+            let cpus = allowed_cpus();
+            if cpus.len() < fewest.len() {
+                fewest = cpus;
+            }
+        }
         state.n_building -= 1;
         if state.n_evaluated > n_before {
-            state.beside.push(allowed_cpus());
+            state.beside.push(fewest);
         }
         built
     }
@@ -153,15 +159,9 @@ impl Prepared for Watched<dyn Prepared> {
 }
 
 /// Adapts with four compilers.
-fn adapt(
-    sandbox: &Sandbox,
-    builds_ahead: bool,
-    change: impl FnOnce(&mut Request),
-    log: Log,
-) -> (Summary, Arc<Log>) {
+fn adapt(sandbox: &Sandbox, change: impl FnOnce(&mut Request), log: Log) -> (Summary, Arc<Log>) {
     let mut request = Request {
         jobs: 4,
-        builds_ahead,
         ..sandbox.request(16)
     };
     change(&mut request);
@@ -196,9 +196,9 @@ fn check(sandbox: &Sandbox) {
 }
 
 #[test]
-fn the_next_batch_is_built_beside_measuring_and_off_its_core() {
+fn builds_go_on_beside_measuring_and_off_its_core() {
     let sandbox = Sandbox::with_tiny(&tiny::two());
-    let (summary, log) = adapt(&sandbox, true, |_| {}, Log::default());
+    let (summary, log) = adapt(&sandbox, |_| {}, Log::default());
     check(&sandbox);
     assert!(summary.n_evaluations > 8, "{summary:?}");
     let state = log.state.lock().unwrap();
@@ -206,20 +206,11 @@ fn the_next_batch_is_built_beside_measuring_and_off_its_core() {
     assert!(state.beside.len() >= 2, "{:?}", state.beside);
     let cpus = allowed_cpus();
     if let [_, .., device] = cpus[..] {
-        for off_core in &state.beside {
-            assert!(!off_core.is_empty() && !off_core.contains(&device));
-        }
+        // A build may see the end of a measurement only, and not its time.
+        let off_core = state.beside.iter().filter(|cpus| !cpus.contains(&device));
+        assert!(off_core.count() >= 2, "{:?}", state.beside);
     }
-}
-
-#[test]
-fn without_processors_to_spare_nothing_is_built_while_something_is_measured() {
-    let sandbox = Sandbox::with_tiny(&tiny::two());
-    let (_, log) = adapt(&sandbox, false, |_| {}, Log::default());
-    check(&sandbox);
-    let state = log.state.lock().unwrap();
-    assert_eq!(state.beside, [] as [Vec<usize>; 0]);
-    assert_eq!(state.most_building, 4);
+    assert!(state.most_building <= 4, "no more than there are compilers");
 }
 
 #[test]
@@ -231,7 +222,7 @@ fn an_interrupt_leaves_no_build_behind_and_the_next_run_goes_on() {
         ..Log::default()
     };
     let change = |request: &mut Request| request.cancellation = cancellation;
-    let (summary, log) = adapt(&sandbox, true, change, log);
+    let (summary, log) = adapt(&sandbox, change, log);
     assert!(summary.interrupted);
     assert!(summary.n_evaluations <= 5, "{summary:?}");
     assert_eq!(log.state.lock().unwrap().n_building, 0);
@@ -242,7 +233,7 @@ fn an_interrupt_leaves_no_build_behind_and_the_next_run_goes_on() {
             .contains("search = \"interrupted\"")
     );
 
-    let (again, _) = adapt(&sandbox, true, |_| {}, Log::default());
+    let (again, _) = adapt(&sandbox, |_| {}, Log::default());
     check(&sandbox);
     assert!(!again.interrupted);
     assert!(summary.n_evaluations + again.n_evaluations <= 16);

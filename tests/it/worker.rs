@@ -541,7 +541,7 @@ async fn a_reference_that_does_not_fit_is_refused_by_name_and_read_again_when_it
 
 #[tokio::test]
 async fn a_worker_stays_on_its_processor_and_says_if_it_cannot() {
-    let cpus = metainfer::measure::worker::allowed_cpus();
+    let cpus = metainfer::cpu::allowed_cpus();
     let cpu = *cpus.last().unwrap();
     let mut worker = Worker::spawn(&WorkerSpec {
         cpu: Some(cpu),

@@ -5,8 +5,8 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use metainfer::backend::Artifact;
+use metainfer::cpu::allowed_cpus;
 use metainfer::label::Outcome;
-use metainfer::measure::worker::allowed_cpus;
 use metainfer::measure::{Worker, WorkerError, WorkerSpec};
 
 use crate::worker::{CRASH, Fixture, HANG, LIMIT, RIGHT, is_alive, is_gone_soon, spec};

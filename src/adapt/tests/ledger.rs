@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::setup::{Setup, switched};
-use crate::adapt::bench::Trial;
+use crate::adapt::bench::{Trial, TrialError};
 use crate::adapt::job::{Choices, Job};
 use crate::adapt::ledger::{self, TOLERANCE};
 use crate::backend::{Artifact, StepSpec};
@@ -189,7 +189,7 @@ fn evaluations_say_how_the_trial_ended() {
     let job = setup.job();
     let [first, second] = two(&job);
     let artifact = artifact(first, second);
-    let evaluation = |trial: Result<&Trial, &WorkerError>| {
+    let evaluation = |trial: Result<&Trial, &TrialError>| {
         let evaluation = ledger::evaluation(&job, &artifact, Purpose::Screening, trial, 3, 77);
         evaluation.check().unwrap();
         assert_eq!(evaluation.adaptation, job.adaptation());
@@ -202,12 +202,10 @@ fn evaluations_say_how_the_trial_ended() {
     assert!((11111.0..22222.0).contains(&ns.unwrap()));
     trial.profile.gave_up = true;
     assert_eq!(evaluation(Ok(&trial)), (Outcome::Abandoned, None));
-    let error = WorkerError::TimedOut {
+    let error = TrialError::from(WorkerError::TimedOut {
         after: std::time::Duration::from_secs(1),
-    };
+    });
     assert_eq!(evaluation(Err(&error)), (Outcome::RunTimeout, None));
-    assert_eq!(
-        evaluation(Err(&WorkerError::Gone)),
-        (Outcome::DeviceLost, None)
-    );
+    let gone = TrialError::from(WorkerError::Gone);
+    assert_eq!(evaluation(Err(&gone)), (Outcome::DeviceLost, None));
 }

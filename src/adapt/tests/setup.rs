@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 
 use crate::adapt::job::{Job, Source, open_native};
 use crate::adapt::session::{Locked, Session};
-use crate::adapt::{Canceller, Request, TRIAL_LIMIT};
+use crate::adapt::{Canceller, Limits, Request, TRIAL_LIMIT};
 use crate::config::{Model, Objective, SearchSettings};
 use crate::device::{DeviceProfile, Isa, Target, probe};
 use crate::digest::Digest;
 use crate::graph::Shape;
 use crate::label::{Clock, Context, Cost, Label, Measurement, Outcome, Provenance, Stage};
 use crate::measure::WorkerSpec;
+use crate::queue::Priority;
 use crate::space::{Candidate, Mapping};
 
 /// What a job borrows.
@@ -56,7 +57,8 @@ impl Setup {
                 seed: 0,
             },
             jobs: 1,
-            builds_ahead: false,
+            limits: Limits::default(),
+            priority: Priority::Normal,
             is_locked: false,
             is_offline: true,
             is_dry_run: false,

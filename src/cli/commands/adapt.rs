@@ -1,8 +1,9 @@
 //! `adapt`: the main job.
 
 use std::num::NonZeroUsize;
+use std::time::Duration;
 
-use crate::adapt::{self, Request};
+use crate::adapt::{self, Limits, Request};
 use crate::cli::args::Selection;
 use crate::cli::exit_code::Outcome;
 use crate::cli::project::Project;
@@ -10,6 +11,7 @@ use crate::cli::run::Ctx;
 use crate::cli::{Error, interrupt, models, select};
 use crate::config::Overrides;
 use crate::measure::WorkerSpec;
+use crate::queue::Priority;
 
 /// Search, measure and lock the best deployment of each model on each target
 #[derive(Debug, clap::Args)]
@@ -28,9 +30,21 @@ pub(crate) struct Args {
     /// Compilers to run at once [default: all processors]
     #[arg(short, long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
+    /// Time for each search, e.g. 30m; finals come on top
+    #[arg(long, value_name = "T", value_parser = super::parse_time)]
+    max_time: Option<Duration>,
+    /// Time of all compilers for each search, e.g. 2h
+    #[arg(long, value_name = "T", value_parser = super::parse_time)]
+    max_compile_time: Option<Duration>,
+    /// Beside other runs: low, normal (the default), high
+    #[arg(long, value_name = "LEVEL", value_parser = super::parse_priority)]
+    priority: Option<Priority>,
     /// Say what would be searched, and stop
     #[arg(long)]
     dry_run: bool,
+    /// Go through the last run again from its journal, without a device
+    #[arg(long, conflicts_with = "dry_run")]
+    replay: bool,
 }
 
 /// Adapts the selected models to the selected targets.
@@ -41,7 +55,11 @@ pub(crate) fn run(args: &Args, ctx: &Ctx) -> Result<Outcome, Error> {
         min_gain,
         seed,
         jobs,
+        max_time,
+        max_compile_time,
+        priority,
         dry_run,
+        replay,
     } = args;
     let overrides = Overrides {
         max_evaluations: *max_evaluations,
@@ -72,7 +90,11 @@ pub(crate) fn run(args: &Args, ctx: &Ctx) -> Result<Outcome, Error> {
             is_everything: *selection == Selection::default() && !ctx.global.selects_packages(),
             search: project.settings.search,
             jobs,
-            builds_ahead: adapt::builds_ahead(jobs),
+            limits: Limits {
+                max_time: *max_time,
+                max_compile_time: *max_compile_time,
+            },
+            priority: priority.unwrap_or_default(),
             is_locked: ctx.global.is_locked(),
             is_offline: ctx.global.is_offline(),
             is_dry_run: *dry_run,
@@ -81,6 +103,10 @@ pub(crate) fn run(args: &Args, ctx: &Ctx) -> Result<Outcome, Error> {
             rustc: ctx.environment.rustc.clone(),
             cancellation: interrupt::watch(ctx.console.clone()),
         };
+        if *replay {
+            adapt::replay(&request, ctx.console.as_ref()).await?;
+            return Ok(Outcome::Done);
+        }
         let summary = adapt::run(&request, ctx.console.as_ref()).await?;
         Ok(if summary.interrupted {
             Outcome::Interrupted

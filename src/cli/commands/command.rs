@@ -2,7 +2,7 @@
 
 use clap::Subcommand;
 
-use super::{adapt, check, deploy, diff, graph, init, targets};
+use super::{adapt, check, deploy, diff, graph, init, jobs, targets};
 use crate::cli::Error;
 use crate::cli::exit_code::Outcome;
 use crate::cli::run::Ctx;
@@ -17,6 +17,7 @@ pub(crate) enum Command {
     Deploy(deploy::Args),
     Diff(diff::Args),
     Targets(targets::Args),
+    Jobs(jobs::Args),
 }
 
 impl Command {
@@ -30,6 +31,7 @@ impl Command {
             Self::Deploy(_) => "deploy",
             Self::Diff(_) => "diff",
             Self::Targets(_) => "targets",
+            Self::Jobs(_) => "jobs",
         }
     }
 
@@ -43,6 +45,7 @@ impl Command {
             Self::Deploy(args) => deploy::run(args, ctx),
             Self::Diff(args) => diff::run(args, ctx),
             Self::Targets(args) => targets::run(args, ctx),
+            Self::Jobs(args) => jobs::run(args, ctx),
         }
     }
 }

@@ -7,6 +7,9 @@ pub(crate) mod deploy;
 pub(crate) mod diff;
 pub(crate) mod graph;
 pub(crate) mod init;
+pub(crate) mod jobs;
+mod parse;
 pub(crate) mod targets;
 
 pub(crate) use command::Command;
+use parse::{parse_priority, parse_time};

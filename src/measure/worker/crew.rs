@@ -6,9 +6,9 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::host;
 use super::pool::Pool;
 use super::refusal::Refusal;
+use crate::cpu::move_to_cpu;
 
 /// Threads beside that of the worker, for artifacts of so many threads.
 #[derive(Clone)]
@@ -41,7 +41,7 @@ impl Crews {
         let cpus = self.cpus.clone();
         let settle = move |number: usize| {
             // A thread that is not where it should be is slower, and as right.
-            let _ = cpus.get(number - 1).map(|&cpu| host::move_to_cpu(cpu));
+            let _ = cpus.get(number - 1).map(|&cpu| move_to_cpu(cpu));
         };
         let pool = Pool::new(n_threads, settle).map_err(|error| {
             Refusal::device_lost(format!("cannot start {n_threads} threads: {error}"))
@@ -72,6 +72,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
+    use crate::cpu::{allowed_cpus, cpus_beside};
 
     /// In each round, every thread sees what all others did before the barrier, and nothing of what
     /// they do behind the next one; also where there are more threads than processors.
@@ -120,15 +121,15 @@ mod tests {
 
     #[test]
     fn threads_start_on_their_processors_and_end_with_their_pool() {
-        let cpus = host::allowed_cpus();
-        let (first, others) = (cpus[0], host::cpus_beside(cpus[0]));
+        let cpus = allowed_cpus();
+        let (first, others) = (cpus[0], cpus_beside(cpus[0]));
         assert!(!others.contains(&first) && others.len() + 1 == cpus.len());
         let started = Arc::new(Mutex::new(Vec::new()));
         let log = Arc::clone(&started);
         let last = *cpus.last().unwrap();
         let pool = Pool::new(4, move |number| {
-            host::move_to_cpu(last).unwrap();
-            log.lock().unwrap().push((number, host::allowed_cpus()));
+            move_to_cpu(last).unwrap();
+            log.lock().unwrap().push((number, allowed_cpus()));
         });
         drop(pool.unwrap());
         // Nobody else has the log any more: all threads have ended.

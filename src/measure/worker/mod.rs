@@ -25,7 +25,6 @@ mod slot;
 mod tests;
 mod timing;
 
-pub use host::{OffCore, allowed_cpus, cpus_off_core};
 pub use library::load_math_library;
 pub use process::{main, requested};
 pub use serve::serve;

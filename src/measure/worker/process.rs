@@ -6,6 +6,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use super::{host, serve};
+use crate::cpu::{cpus_beside, stay_on_cpu};
 
 /// What the process is told on its command line.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -43,9 +44,8 @@ fn run(args: impl IntoIterator<Item = String>) -> Result<(), String> {
     let requests = requests()?;
     let mut helper_cpus = Vec::new();
     if let Some(cpu) = options.cpu {
-        helper_cpus = host::cpus_beside(cpu);
-        host::stay_on_cpu(cpu)
-            .map_err(|error| format!("cannot stay on processor {cpu}: {error}"))?;
+        helper_cpus = cpus_beside(cpu);
+        stay_on_cpu(cpu).map_err(|error| format!("cannot stay on processor {cpu}: {error}"))?;
     }
     if let Some(bytes) = options.memory_limit_bytes {
         host::limit_memory(bytes)

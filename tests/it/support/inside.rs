@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use metainfer::adapt::{self, Canceller, Error, OpenBackend, Request, Summary};
+use metainfer::adapt::{self, Canceller, Error, Limits, OpenBackend, Request, Summary};
 use metainfer::backend::native::templates::TEMPLATES;
 use metainfer::backend::native::{Native, NativeOptions};
 use metainfer::backend::{Backend, BackendError};
@@ -12,6 +12,7 @@ use metainfer::config::{Model, Objective, SearchSettings};
 use metainfer::device::{Target, probe};
 use metainfer::event::{Event, Reporter};
 use metainfer::measure::WorkerSpec;
+use metainfer::queue::Priority;
 
 use super::Sandbox;
 
@@ -137,7 +138,8 @@ impl Sandbox {
                 seed: 0,
             },
             jobs: 2,
-            builds_ahead: false,
+            limits: Limits::default(),
+            priority: Priority::Normal,
             is_locked: false,
             is_offline: true,
             is_dry_run: false,

@@ -11,6 +11,7 @@ use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::cpu::Builder;
 use crate::fsx;
 
 /// How a call ended, with the head of what it printed.
@@ -65,6 +66,7 @@ pub(super) fn run(mut command: Command, log: &Path, timeout: Duration) -> io::Re
         // Ctrl-C is for the tool: a compiler that dies of it says nothing of the source.
         .process_group(0);
     let mut child = command.spawn()?;
+    let _builder = Builder::process(child.id());
     let started = Instant::now();
     let status = loop {
         if let Some(status) = child.try_wait()? {

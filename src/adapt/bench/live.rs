@@ -1,4 +1,4 @@
-//! The device: builds deployments, checks their numbers, takes their time.
+//! The device itself: builds deployments, checks their numbers, takes their time.
 //!
 //! One worker at a time holds the device. A worker that crashed or hung is one failed trial; the
 //! next request gets a new one.
@@ -7,16 +7,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::task::JoinHandle;
+use tokio::sync::Semaphore;
+use tokio::task::{JoinError, JoinSet};
 
-use super::job::Choices;
-use super::{Error, Request};
-use crate::backend::{Artifact, BackendError, Failure, Prepared};
+use super::usage::{Meter, Usage};
+use super::{Built, Trial};
+use crate::adapt::job::{Choices, Job};
+use crate::adapt::{Error, Request};
+use crate::backend::{Artifact, BackendError, Prepared};
+use crate::cpu::{Builder, Quiet, allowed_cpus, cpus_beside};
 use crate::digest::Digest;
 use crate::label::Latency;
-use crate::measure::protocol::{Profile, StepCheck, Verified};
-use crate::measure::worker::{OffCore, allowed_cpus};
 use crate::measure::{Worker, WorkerError, WorkerSpec};
+use crate::queue::{Verdict, verdict};
 
 /// Time that a profile should take.
 const PROFILE_TIME: Duration = Duration::from_millis(300);
@@ -33,125 +36,120 @@ const ROUNDS: std::ops::RangeInclusive<u32> = 60..=400;
 const COMPARE_TIME: Duration = Duration::from_millis(2500);
 
 /// The device of a target and what is needed to use it.
-pub(super) struct Bench {
+pub(super) struct Live {
     spec: WorkerSpec,
+    /// Processors that something is timed on.
+    cpus: Vec<usize>,
     worker: Option<Worker>,
     /// What is loaded in slot 1.
     glanced: Option<Digest>,
     prepared: Arc<dyn Prepared>,
     reference: PathBuf,
-    jobs: usize,
+    builds: JoinSet<Ended>,
+    /// As many as compilers may run at once.
+    compilers: Arc<Semaphore>,
     /// Time that a worker has for one request.
     limit: Duration,
+    meter: Meter,
 }
 
-/// What an artifact did on the device.
-#[derive(Debug)]
-pub(super) struct Trial {
-    /// How its numbers compare with the reference.
-    pub(super) verified: Verified,
-    /// How long it took.
-    pub(super) profile: Profile,
-    /// Wall time of the trial.
-    pub(super) measure_ns: u64,
+/// A build that ended.
+struct Ended {
+    build: u64,
+    result: Build,
+    took: Duration,
+    at: Instant,
 }
 
-impl Trial {
-    /// Stands for whole runs that took so long and were checked before.
-    pub(super) fn whole(run_ns: f64) -> Self {
-        let unchecked = StepCheck {
-            relative_l2: None,
-            compared: false,
-        };
-        Self {
-            verified: Verified {
-                steps: Vec::new(),
-                run: unchecked,
-            },
-            profile: Profile {
-                run_ns: vec![run_ns as u64],
-                steps_ns: Vec::new(),
-                gave_up: false,
-            },
-            measure_ns: 0,
-        }
-    }
-}
+/// The result of building one deployment; the outer error is something that no candidate is to
+/// blame for.
+pub(super) type Build = Result<Built, BackendError>;
 
-/// The result of building one deployment.
-pub(super) type Built = Result<Artifact, Failure>;
-
-/// Deployments that are being built.
-pub(super) struct Building {
-    task: JoinHandle<Result<Result<Vec<Built>, BackendError>, Error>>,
-}
-
-impl Building {
-    /// Waits for them.
-    ///
-    /// # Errors
-    /// [`BackendError`] if something other than a candidate is wrong.
-    pub(super) async fn finish(self) -> Result<Result<Vec<Built>, BackendError>, Error> {
-        self.task.await.map_err(|_| Error::Panicked)?
-    }
-}
-
-impl Bench {
+impl Live {
     /// Prepares to measure a model; `reference` is its file of reference values.
-    pub(super) fn new(request: &Request, prepared: Arc<dyn Prepared>, reference: &Path) -> Self {
+    pub(super) fn new(request: &Request, job: &Job<'_>, reference: &Path) -> Self {
+        let cpu = request.worker.cpu.or_else(device_cpu);
+        let mut cpus: Vec<usize> = cpu.into_iter().collect();
+        if job.target.threads > 1 {
+            cpus.extend(cpu.map_or_else(Vec::new, cpus_beside));
+        }
         Self {
             spec: WorkerSpec {
-                cpu: request.worker.cpu.or_else(device_cpu),
+                cpu,
                 ..request.worker.clone()
             },
+            cpus,
             worker: None,
             glanced: None,
-            prepared,
+            prepared: Arc::clone(&job.prepared),
             reference: reference.to_owned(),
-            jobs: request.jobs.max(1),
+            builds: JoinSet::new(),
+            compilers: Arc::new(Semaphore::new(request.jobs.max(1))),
             limit: request.trial_limit,
+            meter: Meter::new(Instant::now()),
         }
     }
 
-    /// Starts to build deployments, as many at once as may be. What is built beside something that
-    /// is measured keeps off the core of the device.
-    pub(super) fn start(&self, deployments: Vec<Choices>, is_beside: bool) -> Building {
-        let jobs = self.jobs(is_beside);
-        let parallel = deployments.len().clamp(1, jobs);
-        let jobs = (jobs / parallel).max(1);
-        let prepared = Arc::clone(&self.prepared);
-        let device = self.spec.cpu.filter(|_| is_beside);
-        let build = async move {
-            let mut built = Vec::new();
-            for chunk in deployments.chunks(parallel) {
-                let tasks = chunk.iter().map(|choices| {
-                    let (prepared, choices) = (Arc::clone(&prepared), choices.clone());
-                    tokio::task::spawn_blocking(move || {
-                        let _off_core = device.and_then(OffCore::of);
-                        prepared.build(&choices.candidates, &choices.options, jobs)
-                    })
-                });
-                for task in tasks.collect::<Vec<_>>() {
-                    match task.await.map_err(|_| Error::Panicked)? {
-                        Ok(result) => built.push(result),
-                        Err(error) => return Ok(Err(error)),
-                    }
-                }
+    /// Returns what was used so far.
+    pub(super) fn usage(&self) -> Usage {
+        self.meter.usage()
+    }
+
+    /// Starts to build a deployment, as soon as a compiler is free; in `jobs` processes.
+    pub(super) fn launch(&mut self, build: u64, choices: &Choices, jobs: usize) {
+        let (prepared, choices) = (Arc::clone(&self.prepared), choices.clone());
+        let compilers = Arc::clone(&self.compilers);
+        self.builds.spawn(async move {
+            // The semaphore is never closed.
+            let _permit = compilers.acquire_many_owned(jobs as u32).await;
+            let started = Instant::now();
+            let built = tokio::task::spawn_blocking(move || {
+                let _builder = Builder::this_thread();
+                prepared.build(&choices.candidates, &choices.options, jobs)
+            });
+            match built.await {
+                Ok(result) => Ended {
+                    build,
+                    result,
+                    took: started.elapsed(),
+                    at: Instant::now(),
+                },
+                Err(panic) => std::panic::resume_unwind(panic.into_panic()),
             }
-            Ok(Ok(built))
-        };
-        Building {
-            task: tokio::spawn(build),
-        }
+        });
     }
 
-    /// Returns how many compilers may run at once.
-    pub(super) fn jobs(&self, is_beside: bool) -> usize {
-        self.jobs.saturating_sub(usize::from(is_beside)).max(1)
+    /// Returns the next build that ends; `None` if none is under way.
+    ///
+    /// # Errors
+    /// [`Error::Panicked`] if the build did.
+    pub(super) async fn built(&mut self) -> Option<Result<(u64, Build), Error>> {
+        let joined = self.builds.join_next().await?;
+        Some(self.ended(joined))
+    }
+
+    /// Returns a build that has ended, if there is one.
+    ///
+    /// # Errors
+    /// As [`Self::built`].
+    pub(super) fn ready(&mut self) -> Option<Result<(u64, Build), Error>> {
+        let joined = self.builds.try_join_next()?;
+        Some(self.ended(joined))
+    }
+
+    fn ended(&mut self, joined: Result<Ended, JoinError>) -> Result<(u64, Build), Error> {
+        let ended = joined.map_err(|_| Error::Panicked)?;
+        let artifact = match &ended.result {
+            Ok(Ok(artifact)) => Some(artifact.digest),
+            _ => None,
+        };
+        self.meter.built(artifact, ended.took, ended.at);
+        Ok((ended.build, ended.result))
     }
 
     /// Checks and times an artifact in slot 0. `expected_ns` is about how long a run takes, and
-    /// `give_up_ns` how long it may take. A worker that somebody ended is replaced once.
+    /// `give_up_ns` how long it may take. A worker that somebody ended is
+    /// replaced, later and later.
     ///
     /// # Errors
     /// [`WorkerError`] says how the trial ended instead.
@@ -161,13 +159,25 @@ impl Bench {
         expected_ns: Option<f64>,
         give_up_ns: Option<u64>,
     ) -> Result<Trial, WorkerError> {
-        match self.attempt(artifact, expected_ns, give_up_ns).await {
-            Err(error) if error.is_fatal() && !error.outcome().is_final() => {
+        let started = Instant::now();
+        let mut n_attempts = 1;
+        let ended = loop {
+            let ended = self.attempt(artifact, expected_ns, give_up_ns).await;
+            let Err(error) = &ended else {
+                break ended;
+            };
+            if error.is_fatal() {
                 self.reset();
-                self.attempt(artifact, expected_ns, give_up_ns).await
             }
-            ended => ended,
-        }
+            match verdict(error.outcome(), n_attempts) {
+                Verdict::Again(wait) if error.is_fatal() => tokio::time::sleep(wait).await,
+                _ => break ended,
+            }
+            n_attempts += 1;
+        };
+        self.meter
+            .measured(&[artifact.digest], started, Instant::now());
+        ended
     }
 
     async fn attempt(
@@ -177,6 +187,7 @@ impl Bench {
         give_up_ns: Option<u64>,
     ) -> Result<Trial, WorkerError> {
         let started = Instant::now();
+        let _quiet = self.quiet();
         let (reference, limit) = (self.reference.clone(), self.limit);
         let worker = self.worker()?;
         worker.load(0, artifact.clone(), limit).await?;
@@ -222,6 +233,8 @@ impl Bench {
         artifact: &Artifact,
         run_ns: f64,
     ) -> Result<f64, WorkerError> {
+        let started = Instant::now();
+        let _quiet = self.quiet();
         let limit = self.limit;
         let is_loaded = self.glanced.as_ref() == Some(&artifact.digest) && self.worker.is_some();
         let worker = self.worker()?;
@@ -231,6 +244,7 @@ impl Bench {
         let repeats = within(GLANCE_TIME, run_ns, GLANCES);
         let profile = worker.profile(1, 2, repeats, None, limit).await?;
         self.glanced = Some(artifact.digest);
+        self.meter.measured(&[], started, Instant::now());
         let latency = Latency::of(&profile.run_ns);
         Ok(latency.map_or(run_ns, |latency| latency.p25_ns))
     }
@@ -245,6 +259,8 @@ impl Bench {
         expected_ns: f64,
         seed: u64,
     ) -> Result<Vec<Vec<u64>>, WorkerError> {
+        let started = Instant::now();
+        let _quiet = self.quiet();
         let (reference, limit) = (self.reference.clone(), self.limit);
         self.glanced = None;
         let worker = self.worker()?;
@@ -271,12 +287,20 @@ impl Bench {
                 tokio::time::sleep(Duration::from_millis(300)).await;
             }
         }
+        let digests: Vec<Digest> = artifacts.iter().map(|artifact| artifact.digest).collect();
+        self.meter.measured(&digests, started, Instant::now());
         Ok(samples)
     }
 
     /// Removes an artifact's files.
-    pub(super) fn discard(&self, artifact: &Artifact) {
+    pub(super) fn discard(&mut self, artifact: &Artifact) {
+        self.meter.dropped(&artifact.digest);
         self.prepared.discard(artifact);
+    }
+
+    /// Keeps builds off the cores of the device.
+    fn quiet(&self) -> Quiet {
+        Quiet::on(&self.cpus)
     }
 
     /// Returns the worker, starting one if there is none or the last one is gone.
@@ -303,7 +327,7 @@ impl Bench {
 
 /// Returns the processor that measurements are made on if none is asked for: the last one, if there
 /// are others. Compilers do not run meanwhile, or keep off its core.
-pub(super) fn device_cpu() -> Option<usize> {
+fn device_cpu() -> Option<usize> {
     let cpus = allowed_cpus();
     cpus.last().copied().filter(|_| cpus.len() > 1)
 }

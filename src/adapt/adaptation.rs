@@ -1,0 +1,288 @@
+//! One model on one target: from what is known to what is locked, on the device or in a replay.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::bench::Bench;
+use super::finals::{decide, is_right};
+use super::job::Job;
+use super::journal::{Entry, Header, Journal, Stop, journal_path};
+use super::locked::{all_locked, deployment, locked_choices, locked_whole};
+use super::reference::write_reference;
+use super::search::Search;
+use super::session::Session;
+use super::trials::Trials;
+use super::{Error, Request};
+use crate::digest::Digest;
+use crate::event::{Event, Reporter};
+use crate::label::{Evaluation, Label, Purpose};
+use crate::lock::{Deployment, DeploymentKey, Figure, Finding, Lockfile, encode};
+use crate::queue::JobState;
+use crate::store::{LabelStore, Queue, Sqlite, TaskLabels};
+
+/// Change of a figure that is taken for noise.
+const NOISE: f64 = 0.05;
+
+/// Version of journals.
+pub(super) const JOURNAL_VERSION: u32 = 1;
+
+/// How one deployment was dealt with.
+pub(super) struct Settled {
+    pub(super) deployment: Deployment,
+    pub(super) n_evaluations: u32,
+    pub(super) n_reused_labels: usize,
+    pub(super) baseline_ns: f64,
+    pub(super) latency_ns: f64,
+    /// To be recorded once the deployment is locked.
+    pub(super) confirmation: Option<Evaluation>,
+    /// Whether somebody ended it, and it is the best so far.
+    pub(super) is_interrupted: bool,
+    /// Share of the time in which there was something to measure that the device was measuring.
+    pub(super) utilisation: Option<f64>,
+}
+
+/// What is locked when an adaptation begins.
+pub(super) struct Earlier<'a> {
+    /// All of it.
+    pub(super) lockfile: &'a Lockfile,
+    /// For this model and target.
+    pub(super) old: Option<Deployment>,
+    /// What is stale about that.
+    pub(super) findings: &'a [Finding],
+}
+
+/// What the store has when an adaptation begins.
+pub(super) struct Known {
+    /// Labels of the tasks.
+    pub(super) labels: TaskLabels,
+    /// Evaluations of the adaptation.
+    pub(super) evaluations: Vec<Evaluation>,
+}
+
+/// Adapts one model to one target; `None` if the run was cancelled before it came to its turn.
+///
+/// # Errors
+/// What stops the whole run.
+pub(super) async fn adapt(
+    request: &Request,
+    reporter: &dyn Reporter,
+    job: &Job<'_>,
+    store: Sqlite,
+    earlier: Earlier<'_>,
+) -> Result<Option<Settled>, Error> {
+    let queue = Queue::of(store.clone());
+    let store: Arc<dyn LabelStore> = Arc::new(store);
+    let trials = Trials::open(request, reporter, job, queue, Arc::clone(&store)).await?;
+    let Some(turn) = trials.turn(None).await? else {
+        trials.close(JobState::Interrupted, 0).await?;
+        return Ok(None);
+    };
+    let reference = write_reference(request, job, reporter).await?;
+    drop(turn);
+    let keys: Vec<Digest> = job.tasks.iter().map(|task| task.key.digest()).collect();
+    let known = Known {
+        labels: store.labels(keys).await?,
+        evaluations: store.evaluations(job.adaptation()).await?,
+    };
+    let path = journal_path(&request.scratch, &job.model.name, &job.target.name);
+    let mut journal = Journal::create(&path)?;
+    journal.append(&header(request, job, earlier.lockfile)?)?;
+    journal.append(&known.entry())?;
+    let bench = Bench::live(request, job, &reference, journal);
+    let mut search = search(request, reporter, job, bench, trials, &earlier, &known);
+    let settled = settle(&mut search, earlier).await;
+    let state = match &settled {
+        Ok(settled) if settled.is_interrupted => JobState::Interrupted,
+        Ok(_) => JobState::Done,
+        Err(_) => JobState::Failed,
+    };
+    let n_spent = search.session.budget.n_spent();
+    search.trials.close(state, n_spent).await?;
+    settled.map(Some)
+}
+
+/// Returns a search that has done nothing yet.
+pub(super) fn search<'a>(
+    request: &'a Request,
+    reporter: &'a dyn Reporter,
+    job: &'a Job<'a>,
+    bench: Bench,
+    trials: Trials<'a>,
+    earlier: &Earlier<'_>,
+    known: &Known,
+) -> Search<'a> {
+    let locked = locked_choices(job, earlier.lockfile);
+    let settings = &request.search;
+    let mut session = Session::new(job, settings.max_evaluations, settings.seed, &locked);
+    session.resume(job, &known.labels, &known.evaluations);
+    Search {
+        job,
+        request,
+        reporter,
+        trials,
+        started: Instant::now(),
+        bench,
+        session,
+        baseline: None,
+        best_ns: 0.0,
+        best_run_ns: f64::INFINITY,
+        worst_drift: 0.0,
+        has_warned: false,
+    }
+}
+
+/// Searches and decides.
+///
+/// # Errors
+/// What stops the whole run.
+pub(super) async fn settle(
+    search: &mut Search<'_>,
+    earlier: Earlier<'_>,
+) -> Result<Settled, Error> {
+    let (job, reporter) = (search.job, search.reporter);
+    let Earlier {
+        lockfile,
+        old,
+        findings,
+    } = earlier;
+    let n_before = search.session.budget.n_spent();
+    if let (Some(old), [Finding::Weights]) = (&old, findings)
+        && let Some(settled) = recheck(search, old).await?
+    {
+        return Ok(settled);
+    }
+    report_start(job, &search.session, reporter);
+    search.start().await?;
+    search.screen().await?;
+    search.report_drift();
+    let locked = locked_choices(job, lockfile);
+    let known = all_locked(job, &locked, old.as_ref());
+    let decision = decide(search, known).await?;
+    let is_interrupted = search.stop()? == Some(Stop::Cancelled);
+    let n_spent = search.session.budget.n_spent();
+    let deployment = deployment(job, &decision, n_spent, is_interrupted);
+    let deployment = match &old {
+        Some(old) => deployment.settled(old, NOISE),
+        None => deployment,
+    };
+    search.bench.note(&Entry::Decided {
+        lock: alone(job, &deployment)?,
+    })?;
+    Ok(Settled {
+        deployment,
+        n_evaluations: search.session.budget.n_spent() - n_before,
+        n_reused_labels: search.session.n_reused_labels,
+        baseline_ns: decision.baseline_ns,
+        latency_ns: decision.latency_ns,
+        confirmation: Some(decision.confirmation).filter(|_| !is_interrupted),
+        is_interrupted,
+        utilisation: search.bench.usage().utilisation(),
+    })
+}
+
+/// Checks the numbers of what is locked with new weights: latency does not depend on them. `None`
+/// if they are wrong, so that everything is decided again.
+async fn recheck(search: &mut Search<'_>, old: &Deployment) -> Result<Option<Settled>, Error> {
+    let choices = locked_whole(search.job, old);
+    let (ticket, Ok(artifact)) = search.build(&choices, Purpose::Confirm).await? else {
+        return Ok(None);
+    };
+    let checked = search.bench.check(&artifact).await?;
+    search.bench.discard(&artifact);
+    search.trials.drop(ticket).await?;
+    let Ok(trial) = checked else {
+        return Ok(None);
+    };
+    if !is_right(&artifact, &trial) {
+        return Ok(None);
+    }
+    let divergence = trial.verified.run.relative_l2.and_then(Figure::new);
+    let job = search.job;
+    let deployment = Deployment {
+        file: job.source.file,
+        content: job.source.whole.content,
+        divergence: divergence.unwrap_or(old.divergence),
+        ..old.clone()
+    };
+    Ok(Some(kept(deployment)))
+}
+
+/// A deployment that nothing was measured for.
+pub(super) fn kept(deployment: Deployment) -> Settled {
+    let latency_ns = deployment.latency_ms.get() * 1e6;
+    Settled {
+        n_evaluations: 0,
+        n_reused_labels: 0,
+        baseline_ns: latency_ns * deployment.speed_up.get(),
+        latency_ns,
+        deployment,
+        confirmation: None,
+        is_interrupted: false,
+        utilisation: None,
+    }
+}
+
+/// Reports what is to be searched.
+pub(super) fn report_start(job: &Job<'_>, session: &Session, reporter: &dyn Reporter) {
+    reporter.report(&Event::AdaptStarted {
+        model: &job.model.name,
+        target: &job.target.name,
+        n_subgraphs: job.task_of.len(),
+        n_tasks: job.tasks.len(),
+        n_reused: session.n_reused(),
+        max_evaluations: session.budget.max_evaluations(),
+    });
+}
+
+/// Returns the lock of one deployment alone.
+fn alone(job: &Job<'_>, deployment: &Deployment) -> Result<String, Error> {
+    let key = DeploymentKey {
+        model: job.model.name.clone(),
+        target: job.target.name.clone(),
+    };
+    let mut lockfile = Lockfile::default();
+    lockfile.deployments.insert(key, deployment.clone());
+    Ok(encode(&lockfile)?)
+}
+
+fn header(request: &Request, job: &Job<'_>, lockfile: &Lockfile) -> Result<Entry, Error> {
+    Ok(Entry::Started(Box::new(Header {
+        version: JOURNAL_VERSION,
+        tool: env!("CARGO_PKG_VERSION").to_owned(),
+        adaptation: job.adaptation(),
+        content: job.source.whole.content,
+        search: request.search,
+        jobs: request.jobs,
+        lock: encode(lockfile)?,
+    })))
+}
+
+impl Known {
+    /// Returns what a journal says of it.
+    pub(super) fn entry(&self) -> Entry {
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        let labels = self.labels.values().flatten();
+        Entry::Known {
+            labels: labels.map(|label| text(label.encode())).collect(),
+            evaluations: self.evaluations.iter().map(|e| text(e.encode())).collect(),
+        }
+    }
+
+    /// Reads what a journal says of it; records that cannot be read are left out.
+    pub(super) fn of_journal(labels: &[String], evaluations: &[String]) -> Self {
+        let mut known = Self {
+            labels: TaskLabels::new(),
+            evaluations: Vec::new(),
+        };
+        for label in labels.iter().map(|text| Label::decode(text.as_bytes())) {
+            let Ok(label) = label else { continue };
+            let labels = known.labels.entry(label.task.digest()).or_default();
+            labels.push(label);
+        }
+        let read = evaluations
+            .iter()
+            .map(|text| Evaluation::decode(text.as_bytes()));
+        known.evaluations.extend(read.flatten());
+        known
+    }
+}

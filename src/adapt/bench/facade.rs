@@ -1,0 +1,376 @@
+//! The bench as the search sees it.
+
+use std::path::Path;
+
+use super::live::Live;
+use super::replay::Replay;
+use super::{Trial, TrialError, Usage};
+use crate::adapt::job::{Choices, Job};
+use crate::adapt::journal::{Entry, Journal, Stop};
+use crate::adapt::locked::footprint;
+use crate::adapt::{Error, Request};
+use crate::backend::{Artifact, BackendError, Failure};
+use crate::lock::Footprint;
+use crate::measure::WorkerError;
+
+/// The result of building one deployment.
+pub(in crate::adapt) type Built = Result<Artifact, Failure>;
+
+/// A build that ended, by its number; the outer error is the backend's.
+pub(in crate::adapt) type Ended = (u64, Result<Built, BackendError>);
+
+/// Builds and measures, and keeps a journal of it; or answers from the journal of an earlier run.
+///
+/// Outer errors stop the run: something is wrong that no candidate is to blame for, or the replay
+/// and the journal have parted.
+pub(in crate::adapt) struct Bench {
+    side: Side,
+    n_builds: u64,
+    /// How often it was asked whether to stop, since the last entry.
+    n_asked: u64,
+    stopped: Option<Stop>,
+}
+
+enum Side {
+    Live(Box<Live>, Journal),
+    Replay(Replay),
+}
+
+impl Bench {
+    /// Prepares to measure a model; `reference` is its file of reference values.
+    pub(in crate::adapt) fn live(
+        request: &Request,
+        job: &Job<'_>,
+        reference: &Path,
+        journal: Journal,
+    ) -> Self {
+        Self::of(Side::Live(
+            Box::new(Live::new(request, job, reference)),
+            journal,
+        ))
+    }
+
+    /// Answers from a journal; its header and what the store knew are gone through.
+    pub(in crate::adapt) fn replay(entries: Vec<Entry>) -> Self {
+        Self::of(Side::Replay(Replay::new(entries)))
+    }
+
+    fn of(side: Side) -> Self {
+        Self {
+            side,
+            n_builds: 0,
+            n_asked: 0,
+            stopped: None,
+        }
+    }
+
+    /// Returns what was used so far; nothing in a replay.
+    pub(in crate::adapt) fn usage(&self) -> Usage {
+        match &self.side {
+            Side::Live(live, _) => live.usage(),
+            Side::Replay(_) => Usage::default(),
+        }
+    }
+
+    /// Returns the entry that the replay comes to next.
+    pub(in crate::adapt) fn replays(&self) -> Option<&Entry> {
+        match &self.side {
+            Side::Live(..) => None,
+            Side::Replay(replay) => replay.next(),
+        }
+    }
+
+    /// Adds an entry to the journal, or goes along with the same one.
+    ///
+    /// # Errors
+    /// If it cannot be written, or is another one.
+    pub(in crate::adapt) fn note(&mut self, entry: &Entry) -> Result<(), Error> {
+        self.n_asked = 0;
+        match &mut self.side {
+            Side::Live(_, journal) => Ok(journal.append(entry)?),
+            Side::Replay(replay) => {
+                replay.take("another decision", |known| (known == entry).then_some(()))
+            }
+        }
+    }
+
+    /// Returns whether the run is to end, and why. `why` is asked on the device only.
+    ///
+    /// # Errors
+    /// If the journal cannot be written.
+    pub(in crate::adapt) fn stop(
+        &mut self,
+        why: impl FnOnce() -> Option<Stop>,
+    ) -> Result<Option<Stop>, Error> {
+        if self.stopped.is_none() {
+            self.n_asked += 1;
+            let n_asked = self.n_asked;
+            self.stopped = match &mut self.side {
+                Side::Live(_, journal) => {
+                    let stop = why();
+                    if let Some(stop) = stop {
+                        journal.append(&Entry::Stopped { stop, n_asked })?;
+                    }
+                    stop
+                }
+                Side::Replay(replay) => replay.stop(n_asked),
+            };
+            if self.stopped.is_some() {
+                self.n_asked = 0;
+            }
+        }
+        Ok(self.stopped)
+    }
+
+    /// Starts to build a deployment in `jobs` processes; returns its number.
+    ///
+    /// # Errors
+    /// See [`Bench`].
+    pub(in crate::adapt) fn launch(
+        &mut self,
+        choices: &Choices,
+        jobs: usize,
+    ) -> Result<u64, Error> {
+        self.n_builds += 1;
+        self.n_asked = 0;
+        let build = self.n_builds;
+        match &mut self.side {
+            Side::Live(live, journal) => {
+                journal.append(&Entry::Launched {
+                    build,
+                    choices: choices.clone(),
+                })?;
+                live.launch(build, choices, jobs);
+            }
+            Side::Replay(replay) => replay.launch(build, choices)?,
+        }
+        Ok(build)
+    }
+
+    /// Waits for the next build that ends; `None` if none is under way.
+    ///
+    /// # Errors
+    /// See [`Bench`]; the inner error is the backend's.
+    pub(in crate::adapt) async fn built(&mut self) -> Result<Option<Ended>, Error> {
+        self.n_asked = 0;
+        match &mut self.side {
+            Side::Live(live, journal) => {
+                let ended = live.built().await.transpose()?;
+                ended.map(|ended| noted(journal, ended)).transpose()
+            }
+            Side::Replay(replay) if replay.is_building() => Ok(Some(ended_build(replay)?)),
+            Side::Replay(_) => Ok(None),
+        }
+    }
+
+    /// Returns a build that has ended, if there is one.
+    ///
+    /// # Errors
+    /// As [`Self::built`].
+    pub(in crate::adapt) fn ready(&mut self) -> Result<Option<Ended>, Error> {
+        self.n_asked = 0;
+        match &mut self.side {
+            Side::Live(live, journal) => {
+                if let Some(ended) = live.ready().transpose()? {
+                    return noted(journal, ended).map(Some);
+                }
+                journal.append(&Entry::Idle)?;
+                Ok(None)
+            }
+            Side::Replay(replay) if matches!(replay.next(), Some(Entry::Built { .. })) => {
+                ended_build(replay).map(Some)
+            }
+            Side::Replay(replay) => replay.take("a look at what is built", |entry| match entry {
+                Entry::Idle => Some(None),
+                _ => None,
+            }),
+        }
+    }
+
+    /// Checks and times an artifact. `expected_ns` is about how long a run takes, and `give_up_ns`
+    /// how long it may take.
+    ///
+    /// # Errors
+    /// See [`Bench`]; the inner error says how the trial ended instead.
+    pub(in crate::adapt) async fn run(
+        &mut self,
+        artifact: &Artifact,
+        expected_ns: Option<f64>,
+        give_up_ns: Option<u64>,
+    ) -> Result<Result<Trial, TrialError>, Error> {
+        let digest = artifact.digest;
+        match &mut self.side {
+            Side::Live(live, _) => {
+                let result = live.run(artifact, expected_ns, give_up_ns).await;
+                self.answer(result, |result| Entry::Ran {
+                    artifact: digest,
+                    result,
+                })
+            }
+            Side::Replay(replay) => replay.take("a run of another artifact", |entry| match entry {
+                Entry::Ran { artifact, result } if *artifact == digest => Some(result.clone()),
+                _ => None,
+            }),
+        }
+    }
+
+    /// Checks an artifact's numbers and takes no time.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub(in crate::adapt) async fn check(
+        &mut self,
+        artifact: &Artifact,
+    ) -> Result<Result<Trial, TrialError>, Error> {
+        let digest = artifact.digest;
+        match &mut self.side {
+            Side::Live(live, _) => {
+                let result = live.check(artifact).await;
+                self.answer(result, |result| Entry::Checked {
+                    artifact: digest,
+                    result,
+                })
+            }
+            Side::Replay(replay) => replay.take("a check", |entry| match entry {
+                Entry::Checked { artifact, result } if *artifact == digest => Some(result.clone()),
+                _ => None,
+            }),
+        }
+    }
+
+    /// Takes a few samples of an artifact that takes `run_ns`, to see whether the device is as fast
+    /// as it was; returns the lower quartile, nanoseconds.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub(in crate::adapt) async fn glance(
+        &mut self,
+        artifact: &Artifact,
+        run_ns: f64,
+    ) -> Result<Result<f64, TrialError>, Error> {
+        match &mut self.side {
+            Side::Live(live, _) => {
+                let result = live.glance(artifact, run_ns).await;
+                self.answer(result, |result| Entry::Glanced { result })
+            }
+            Side::Replay(replay) => replay.take("a look at the default", |entry| match entry {
+                Entry::Glanced { result } => Some(result.clone()),
+                _ => None,
+            }),
+        }
+    }
+
+    /// Times deployments in turn, in two blocks apart in time; returns the samples of each.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub(in crate::adapt) async fn compare(
+        &mut self,
+        artifacts: &[&Artifact],
+        expected_ns: f64,
+        seed: u64,
+    ) -> Result<Result<Vec<Vec<u64>>, TrialError>, Error> {
+        let digests: Vec<_> = artifacts.iter().map(|artifact| artifact.digest).collect();
+        match &mut self.side {
+            Side::Live(live, _) => {
+                let result = live.compare(artifacts, expected_ns, seed).await;
+                self.answer(result, |result| Entry::Compared {
+                    artifacts: digests,
+                    result,
+                })
+            }
+            Side::Replay(replay) => replay.take("another comparison", |entry| match entry {
+                Entry::Compared { artifacts, result } if *artifacts == digests => {
+                    Some(result.clone())
+                }
+                _ => None,
+            }),
+        }
+    }
+
+    /// Returns what an artifact needs of memory and disk; `None` if somebody removed its files.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub(in crate::adapt) fn footprint(
+        &mut self,
+        artifact: &Artifact,
+    ) -> Result<Option<Footprint>, Error> {
+        match &mut self.side {
+            Side::Live(..) => {
+                let footprint = footprint(artifact);
+                self.note(&Entry::Weighed { footprint })?;
+                Ok(footprint)
+            }
+            Side::Replay(replay) => replay.take("a look at sizes", |entry| match entry {
+                Entry::Weighed { footprint } => Some(*footprint),
+                _ => None,
+            }),
+        }
+    }
+
+    /// Removes an artifact's files.
+    pub(in crate::adapt) fn discard(&mut self, artifact: &Artifact) {
+        if let Side::Live(live, _) = &mut self.side {
+            live.discard(artifact);
+        }
+    }
+
+    /// Drops the worker, so that the next request gets a new one.
+    pub(in crate::adapt) fn reset(&mut self) {
+        if let Side::Live(live, _) = &mut self.side {
+            live.reset();
+        }
+    }
+
+    /// Gives up what is being built; nothing is built any more when this returns.
+    pub(in crate::adapt) async fn abandon_builds(&mut self) {
+        match &mut self.side {
+            Side::Live(live, _) => {
+                // What went wrong with it goes wrong again where it matters.
+                while let Some(ended) = live.built().await {
+                    if let Ok((_, Ok(Ok(artifact)))) = ended {
+                        live.discard(&artifact);
+                    }
+                }
+            }
+            Side::Replay(replay) => replay.abandon_builds(),
+        }
+    }
+
+    /// Notes what the device said and hands it out.
+    fn answer<T: Clone>(
+        &mut self,
+        result: Result<T, WorkerError>,
+        entry: impl FnOnce(Result<T, TrialError>) -> Entry,
+    ) -> Result<Result<T, TrialError>, Error> {
+        let result = result.map_err(TrialError::from);
+        self.note(&entry(result.clone()))?;
+        Ok(result)
+    }
+}
+
+/// Notes a build that ended.
+fn noted(journal: &mut Journal, (build, result): Ended) -> Result<Ended, Error> {
+    if let Ok(result) = &result {
+        let mut result = result.clone();
+        if let Ok(artifact) = &mut result {
+            // Where values are is for the worker only, and most of it.
+            for step in &mut artifact.steps {
+                step.traces.clear();
+            }
+        }
+        journal.append(&Entry::Built { build, result })?;
+    }
+    Ok((build, result))
+}
+
+/// Takes the end of a build from a journal.
+fn ended_build(replay: &mut Replay) -> Result<Ended, Error> {
+    let (build, result) = replay.take("the end of a build", |entry| match entry {
+        Entry::Built { build, result } => Some((*build, result.clone())),
+        _ => None,
+    })?;
+    replay.end_build(build);
+    Ok((build, Ok(result)))
+}
