@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::bench::Bench;
 use super::finals::{decide, is_right};
 use super::job::Job;
-use super::journal::{Entry, Header, Journal, Stop, journal_path};
+use super::journal::{Entry, Header, Journal, journal_path};
 use super::locked::{all_locked, deployment, locked_choices, locked_whole};
 use super::reference::write_reference;
 use super::search::Search;
@@ -158,7 +158,7 @@ pub(super) async fn settle(
     let locked = locked_choices(job, lockfile);
     let known = all_locked(job, &locked, old.as_ref());
     let decision = decide(search, known).await?;
-    let is_interrupted = search.stop()? == Some(Stop::Cancelled);
+    let is_interrupted = search.is_cancelled()?;
     let n_spent = search.session.budget.n_spent();
     let deployment = deployment(job, &decision, n_spent, is_interrupted);
     let deployment = match &old {

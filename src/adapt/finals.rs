@@ -98,7 +98,7 @@ pub(super) async fn decide(
         None => None,
     };
     for round in 0..ROUNDS {
-        let k = if search.is_stopped()? { 1 } else { K };
+        let k = if search.is_cancelled()? { 1 } else { K };
         let composed = composer::best(search.job, &search.session, k);
         let known = |choices: &Choices| {
             *choices == defaults || field.iter().chain(&earlier).any(|f| f.choices == *choices)
@@ -108,7 +108,7 @@ pub(super) async fn decide(
             .map(|composed| search.job.choices(composed.candidates))
             .filter(|choices| !known(choices))
             .collect();
-        if fresh.is_empty() || (round > 0 && search.is_stopped()?) {
+        if fresh.is_empty() || (round > 0 && search.is_cancelled()?) {
             break;
         }
         for choices in fresh {
@@ -159,7 +159,7 @@ async fn refine(
             (&best.choices, best.run_ns)
         });
         let best = best.clone();
-        if search.is_stopped()? {
+        if search.is_cancelled()? {
             break;
         }
         let mut gained = false;
@@ -198,7 +198,7 @@ async fn refine(
 /// # Errors
 /// If the journal cannot be written.
 fn under_all_options(search: &mut Search<'_>, best: &Choices) -> Result<Vec<Choices>, Error> {
-    if search.is_stopped()? {
+    if search.is_cancelled()? {
         return Ok(Vec::new());
     }
     let options = search.job.backend.options().iter();

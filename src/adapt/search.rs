@@ -93,12 +93,21 @@ impl Search<'_> {
         })
     }
 
-    /// As [`Self::stop`], for a decision.
+    /// Returns whether nothing is to be explored any more.
     ///
     /// # Errors
     /// As [`Self::stop`].
     pub(super) fn is_stopped(&mut self) -> Result<bool, Error> {
         Ok(self.stop()?.is_some())
+    }
+
+    /// Returns whether somebody waits for the end: finals are kept short then. A search that has
+    /// spent its time has finals all the same.
+    ///
+    /// # Errors
+    /// As [`Self::stop`].
+    pub(super) fn is_cancelled(&mut self) -> Result<bool, Error> {
+        Ok(self.stop()? == Some(Stop::Cancelled))
     }
 
     /// Begins a trial; `None` if another run is at it, or if it never came to an end.

@@ -82,3 +82,19 @@ fn replay_without_a_journal_names_it_and_the_remedy() {
          help: run `cargo metainfer adapt` first; it keeps a journal of its last run\n",
     );
 }
+
+#[test]
+fn max_time_ends_a_search_with_the_best_so_far_and_all_of_its_finals() {
+    let sandbox = Sandbox::with_tiny(&tiny::two());
+    let adapt = "adapt --max-time 1s --max-evaluations 300 --message-format json";
+    let messages = sandbox.metainfer(adapt).code(0).messages();
+    let finished = messages.iter().find(|m| m["reason"] == "adapt-finished");
+    let finished = finished.unwrap();
+    assert_eq!(finished["interrupted"], false);
+    assert!(finished["n_evaluations"].as_u64().unwrap() < 300);
+    assert!(finished["utilisation"].as_f64().unwrap() <= 1.0);
+    assert!(!sandbox.read("metainfer.lock").contains("interrupted"));
+    let is_final = |m: &&serde_json::Value| m["purpose"] == "final" && m["state"] == "recorded";
+    assert!(messages.iter().filter(is_final).count() >= 2);
+    sandbox.metainfer(REPLAY).code(0);
+}

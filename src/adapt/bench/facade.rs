@@ -94,7 +94,8 @@ impl Bench {
         }
     }
 
-    /// Returns whether the run is to end, and why. `why` is asked on the device only.
+    /// Returns whether the run is to end, and why; somebody's word goes before a budget that is
+    /// spent. `why` is asked on the device only.
     ///
     /// # Errors
     /// If the journal cannot be written.
@@ -102,22 +103,25 @@ impl Bench {
         &mut self,
         why: impl FnOnce() -> Option<Stop>,
     ) -> Result<Option<Stop>, Error> {
-        if self.stopped.is_none() {
-            self.n_asked += 1;
-            let n_asked = self.n_asked;
-            self.stopped = match &mut self.side {
-                Side::Live(_, journal) => {
-                    let stop = why();
-                    if let Some(stop) = stop {
-                        journal.append(&Entry::Stopped { stop, n_asked })?;
-                    }
-                    stop
+        if self.stopped == Some(Stop::Cancelled) {
+            return Ok(self.stopped);
+        }
+        self.n_asked += 1;
+        let n_asked = self.n_asked;
+        let stop = match &mut self.side {
+            Side::Live(_, journal) => {
+                let is_new = |stop: &Stop| self.stopped.is_none() || *stop == Stop::Cancelled;
+                let stop = why().filter(is_new);
+                if let Some(stop) = stop {
+                    journal.append(&Entry::Stopped { stop, n_asked })?;
                 }
-                Side::Replay(replay) => replay.stop(n_asked),
-            };
-            if self.stopped.is_some() {
-                self.n_asked = 0;
+                stop
             }
+            Side::Replay(replay) => replay.stop(n_asked),
+        };
+        if stop.is_some() {
+            self.stopped = stop;
+            self.n_asked = 0;
         }
         Ok(self.stopped)
     }
