@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::Cancellation;
-use crate::config::{Model, SearchSettings};
+use crate::config::{LimitSettings, Model, SearchSettings};
 use crate::device::Target;
 use crate::measure::WorkerSpec;
 use crate::queue::Priority;
@@ -36,7 +36,7 @@ pub struct Request {
     /// How much to search.
     pub search: SearchSettings,
     /// What a search may use beside evaluations.
-    pub limits: Limits,
+    pub limits: LimitSettings,
     /// How much the run matters beside others on this machine.
     pub priority: Priority,
     /// Compilers that may run at once, at least 1. They keep off the cores that something is timed
@@ -56,15 +56,6 @@ pub struct Request {
     pub rustc: PathBuf,
     /// Says when to stop.
     pub cancellation: Cancellation,
-}
-
-/// What the search of one model for one target may use at most; nothing is limited by default.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Limits {
-    /// Wall time until the finals begin.
-    pub max_time: Option<Duration>,
-    /// Time of compilers, added up.
-    pub max_compile_time: Option<Duration>,
 }
 
 impl Request {

@@ -154,7 +154,7 @@ fn reference() -> String {
     }
     let _ = writeln!(text, "\n{header}Environment:{header:#}");
     for Variable { name, meaning } in VARIABLES {
-        let _ = writeln!(text, "  {name:<31}  {meaning}");
+        let _ = writeln!(text, "  {name:<32}  {meaning}");
     }
     text.truncate(text.trim_end().len());
     text

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::config::Overrides;
 
@@ -34,9 +35,13 @@ pub const CARGO_METAINFER_MAX_EVALUATIONS: &str = "CARGO_METAINFER_MAX_EVALUATIO
 pub const CARGO_METAINFER_MIN_GAIN: &str = "CARGO_METAINFER_MIN_GAIN";
 /// As `--seed`.
 pub const CARGO_METAINFER_SEED: &str = "CARGO_METAINFER_SEED";
+/// As `--max-time`.
+pub const CARGO_METAINFER_MAX_TIME: &str = "CARGO_METAINFER_MAX_TIME";
+/// As `--max-compile-time`.
+pub const CARGO_METAINFER_MAX_COMPILE_TIME: &str = "CARGO_METAINFER_MAX_COMPILE_TIME";
 
 /// Every variable that is read, in the order of the documentation.
-pub const VARIABLES: [Variable; 10] = [
+pub const VARIABLES: [Variable; 12] = [
     variable(METAINFER_HOME, "labels, and the user's `config.toml`"),
     variable(CARGO, "the cargo to call back; set by cargo"),
     variable(RUSTC, "compiler of native artifacts, else `rustc`"),
@@ -50,6 +55,8 @@ pub const VARIABLES: [Variable; 10] = [
     variable(CARGO_METAINFER_MAX_EVALUATIONS, "as `--max-evaluations`"),
     variable(CARGO_METAINFER_MIN_GAIN, "as `--min-gain`"),
     variable(CARGO_METAINFER_SEED, "as `--seed`"),
+    variable(CARGO_METAINFER_MAX_TIME, "as `--max-time`"),
+    variable(CARGO_METAINFER_MAX_COMPILE_TIME, "as `--max-compile-time`"),
 ];
 
 /// What the environment says, read once.
@@ -127,6 +134,9 @@ impl Environment {
                 parsed.ok_or_else(|| wrong(CARGO_METAINFER_SEED, "a whole number", value))
             })
             .transpose()?;
+        let time = |name| text(name).map(|value| duration(name, value)).transpose();
+        let max_time = time(CARGO_METAINFER_MAX_TIME)?;
+        let max_compile_time = time(CARGO_METAINFER_MAX_COMPILE_TIME)?;
         Ok(Self {
             home: path(METAINFER_HOME).or_else(|| data_dir(path)),
             cargo: path(CARGO).unwrap_or_else(|| PathBuf::from("cargo")),
@@ -139,9 +149,16 @@ impl Environment {
                 max_evaluations,
                 min_gain,
                 seed,
+                max_time,
+                max_compile_time,
             },
         })
     }
+}
+
+fn duration(name: &'static str, value: String) -> Result<Duration, VariableError> {
+    let parsed = humantime::parse_duration(&value);
+    parsed.map_err(|_| wrong(name, "a span of time such as `90s` or `30m`", value))
 }
 
 fn wrong(name: &'static str, expected: &'static str, value: String) -> VariableError {
@@ -199,6 +216,14 @@ mod tests {
             (CARGO_METAINFER_MAX_EVALUATIONS, "a whole number from 1 up"),
             (CARGO_METAINFER_MIN_GAIN, "a number from 0 to below 1"),
             (CARGO_METAINFER_SEED, "a whole number"),
+            (
+                CARGO_METAINFER_MAX_TIME,
+                "a span of time such as `90s` or `30m`",
+            ),
+            (
+                CARGO_METAINFER_MAX_COMPILE_TIME,
+                "a span of time such as `90s` or `30m`",
+            ),
         ] {
             assert_eq!(
                 read(&[(name, "many")]).unwrap_err().to_string(),

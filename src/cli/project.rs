@@ -34,11 +34,15 @@ impl Project {
             max_evaluations,
             min_gain,
             seed,
+            max_time,
+            max_compile_time,
         } = environment.overrides;
         let overrides = Overrides {
             max_evaluations: overrides.max_evaluations.or(max_evaluations),
             min_gain: overrides.min_gain.or(min_gain),
             seed: overrides.seed.or(seed),
+            max_time: overrides.max_time.or(max_time),
+            max_compile_time: overrides.max_compile_time.or(max_compile_time),
         };
         let settings = Settings::resolve(&layers, overrides)?;
         Ok(Self {

@@ -16,7 +16,8 @@ mod written;
 pub use diagnostic::{Diagnostic, Place, Severity};
 pub use edit::{Addition, EditError, add_to, new_file};
 pub use settings::{
-    Layer, Model, Objective, Overrides, SearchSettings, Settings, SettingsError, TargetSettings,
+    Layer, LimitSettings, Model, Objective, Overrides, SearchSettings, Settings, SettingsError,
+    TargetSettings,
 };
 pub use written::{
     AcceptEntry, CacheEntry, Config, ModelEntry, Parsed, SearchEntry, Spanned, TargetEntry, parse,

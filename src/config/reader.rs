@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use toml_edit::{Item, TableLike, Value};
 
@@ -137,6 +138,21 @@ impl<'a> Reader<'a> {
                 let expected = format!("a number from {} to below {}", range.start, range.end);
                 self.wrong(section, key, item, &expected)
             }
+        }
+    }
+
+    /// Reads a span of time.
+    pub(super) fn duration(&mut self, section: Section<'_>, key: &str) -> Option<Duration> {
+        let item = section.table.get(key)?;
+        let parsed = item.as_str().map(humantime::parse_duration);
+        match parsed {
+            Some(Ok(duration)) => Some(duration),
+            _ => self.wrong(
+                section,
+                key,
+                item,
+                "a span of time such as \"90s\" or \"30m\"",
+            ),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +32,10 @@ pub struct Overrides {
     pub min_gain: Option<f64>,
     /// `--seed`.
     pub seed: Option<u64>,
+    /// `--max-time`.
+    pub max_time: Option<Duration>,
+    /// `--max-compile-time`.
+    pub max_compile_time: Option<Duration>,
 }
 
 /// Everything that the configuration decides.
@@ -42,6 +47,8 @@ pub struct Settings {
     pub targets: Vec<TargetSettings>,
     /// How much to search.
     pub search: SearchSettings,
+    /// What a search may use beside evaluations.
+    pub limits: LimitSettings,
 }
 
 /// A model that the project names.
@@ -91,6 +98,15 @@ pub struct SearchSettings {
     pub min_gain: f64,
     /// Seed of everything random.
     pub seed: u64,
+}
+
+/// What the search of one model for one target may use at most; nothing is limited by default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LimitSettings {
+    /// Wall time until the finals begin.
+    pub max_time: Option<Duration>,
+    /// Time of compilers, added up.
+    pub max_compile_time: Option<Duration>,
 }
 
 /// Layers that do not fit together.
@@ -155,6 +171,8 @@ impl Settings {
             max_evaluations,
             min_gain,
             seed,
+            max_time,
+            max_compile_time,
         } = overrides;
         let search = SearchSettings {
             max_evaluations: match max_evaluations {
@@ -173,10 +191,23 @@ impl Settings {
                 None => last(layers, "search.seed", |c| c.search.seed)?.unwrap_or(0),
             },
         };
+        let limits = LimitSettings {
+            max_time: match max_time {
+                Some(value) => Some(value),
+                None => last(layers, "search.max-time", |c| c.search.max_time)?,
+            },
+            max_compile_time: match max_compile_time {
+                Some(value) => Some(value),
+                None => last(layers, "search.max-compile-time", |c| {
+                    c.search.max_compile_time
+                })?,
+            },
+        };
         Ok(Self {
             models,
             targets,
             search,
+            limits,
         })
     }
 }

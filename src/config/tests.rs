@@ -1,4 +1,5 @@
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::*;
 use crate::graph::Shape;
@@ -60,6 +61,8 @@ fn every_documented_key_is_read() {
         max-evaluations = 7
         min-gain = 0.5
         seed = 9
+        max-time = "90s"
+        max-compile-time = "2h 30m"
         [cache]
         mode = "off"
         "#,
@@ -75,6 +78,11 @@ fn every_documented_key_is_read() {
         seed: 9,
     };
     assert_eq!(settings.search, expected);
+    let limits = LimitSettings {
+        max_time: Some(Duration::from_secs(90)),
+        max_compile_time: Some(Duration::from_mins(150)),
+    };
+    assert_eq!(settings.limits, limits);
 }
 
 #[test]
@@ -82,7 +90,7 @@ fn an_unknown_key_is_a_warning_with_its_place_and_the_nearest_key() {
     check_findings(
         "[search]\nmax-evals = 3\nseed = 1\n",
         &[
-            "2:1 unknown-key unknown key `search.max-evals` (known keys: max-evaluations, min-gain, seed)",
+            "2:1 unknown-key unknown key `search.max-evals` (known keys: max-evaluations, min-gain, seed, max-time, max-compile-time)",
         ],
     );
     check_findings(
@@ -103,6 +111,13 @@ fn a_wrong_value_is_an_error_with_its_place() {
             "3:19 wrong-value `search.max-evaluations` must be an integer from 1 up (-)",
             "4:12 wrong-value `search.min-gain` must be a number from 0 to below 1 (-)",
             "5:8 wrong-value `search.seed` must be an integer from 0 up (-)",
+        ],
+    );
+    check_findings(
+        "[search]\nmax-time = 30\nmax-compile-time = \"much\"\n",
+        &[
+            "2:12 wrong-value `search.max-time` must be a span of time such as \"90s\" or \"30m\" (-)",
+            "3:20 wrong-value `search.max-compile-time` must be a span of time such as \"90s\" or \"30m\" (-)",
         ],
     );
     check_findings(
@@ -246,14 +261,20 @@ fn a_file_name_that_is_no_model_name_is_an_error() {
 #[test]
 fn later_layers_win_and_flags_win_over_all() {
     let layers = [
-        layer("[search]\nmax-evaluations = 1\nseed = 1\nmin-gain = 0.1\n"),
-        package("p", "[search]\nmax-evaluations = 2\nseed = 2\n"),
+        layer("[search]\nmax-evaluations = 1\nseed = 1\nmin-gain = 0.1\nmax-time = \"1m\"\n"),
+        package(
+            "p",
+            "[search]\nmax-evaluations = 2\nseed = 2\nmax-compile-time = \"2m\"\n",
+        ),
     ];
     let overrides = Overrides {
         max_evaluations: Some(3),
+        max_compile_time: Some(Duration::from_mins(3)),
         ..Overrides::default()
     };
-    let search = Settings::resolve(&layers, overrides).unwrap().search;
+    let Settings { search, limits, .. } = Settings::resolve(&layers, overrides).unwrap();
+    assert_eq!(limits.max_time, Some(Duration::from_mins(1)));
+    assert_eq!(limits.max_compile_time, Some(Duration::from_mins(3)));
     assert_eq!(search.max_evaluations, 3);
     assert_eq!(search.seed, 2);
     assert!((search.min_gain - 0.1).abs() < 1e-12);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use toml_edit::{Document, Item, TableLike};
 
@@ -86,6 +87,10 @@ pub struct SearchEntry {
     pub min_gain: Option<f64>,
     /// Seed of everything random.
     pub seed: Option<u64>,
+    /// Wall time of one search.
+    pub max_time: Option<Duration>,
+    /// Time of compilers of one search, added up.
+    pub max_compile_time: Option<Duration>,
 }
 
 /// The `[cache]` table.
@@ -261,11 +266,20 @@ fn read_target(
 }
 
 fn read_search(reader: &mut Reader<'_>, section: Section<'_>) -> SearchEntry {
-    reader.expect_keys(section, &["max-evaluations", "min-gain", "seed"]);
+    let known = [
+        "max-evaluations",
+        "min-gain",
+        "seed",
+        "max-time",
+        "max-compile-time",
+    ];
+    reader.expect_keys(section, &known);
     SearchEntry {
         max_evaluations: reader.integer(section, "max-evaluations", 1),
         min_gain: reader.number(section, "min-gain", 0.0..1.0),
         seed: reader.integer(section, "seed", 0),
+        max_time: reader.duration(section, "max-time"),
+        max_compile_time: reader.duration(section, "max-compile-time"),
     }
 }
 

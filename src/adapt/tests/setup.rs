@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use crate::adapt::job::{Job, Source, open_native};
 use crate::adapt::session::{Locked, Session};
-use crate::adapt::{Canceller, Limits, Request, TRIAL_LIMIT};
-use crate::config::{Model, Objective, SearchSettings};
+use crate::adapt::{Canceller, Request, TRIAL_LIMIT};
+use crate::config::{LimitSettings, Model, Objective, SearchSettings};
 use crate::device::{DeviceProfile, Isa, Target, probe};
 use crate::digest::Digest;
 use crate::graph::Shape;
@@ -57,7 +57,7 @@ impl Setup {
                 seed: 0,
             },
             jobs: 1,
-            limits: Limits::default(),
+            limits: LimitSettings::default(),
             priority: Priority::Normal,
             is_locked: false,
             is_offline: true,

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use crate::adapt::{self, Limits, Request};
+use crate::adapt::{self, Request};
 use crate::cli::args::Selection;
 use crate::cli::exit_code::Outcome;
 use crate::cli::project::Project;
@@ -65,6 +65,8 @@ pub(crate) fn run(args: &Args, ctx: &Ctx) -> Result<Outcome, Error> {
         max_evaluations: *max_evaluations,
         min_gain: *min_gain,
         seed: *seed,
+        max_time: *max_time,
+        max_compile_time: *max_compile_time,
     };
     let project = Project::read(ctx, overrides)?;
     let selected = select::models(&project, selection)?;
@@ -90,10 +92,7 @@ pub(crate) fn run(args: &Args, ctx: &Ctx) -> Result<Outcome, Error> {
             is_everything: *selection == Selection::default() && !ctx.global.selects_packages(),
             search: project.settings.search,
             jobs,
-            limits: Limits {
-                max_time: *max_time,
-                max_compile_time: *max_compile_time,
-            },
+            limits: project.settings.limits,
             priority: priority.unwrap_or_default(),
             is_locked: ctx.global.is_locked(),
             is_offline: ctx.global.is_offline(),

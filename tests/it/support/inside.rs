@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use metainfer::adapt::{self, Canceller, Error, Limits, OpenBackend, Request, Summary};
+use metainfer::adapt::{self, Canceller, Error, OpenBackend, Request, Summary};
 use metainfer::backend::native::templates::TEMPLATES;
 use metainfer::backend::native::{Native, NativeOptions};
 use metainfer::backend::{Backend, BackendError};
-use metainfer::config::{Model, Objective, SearchSettings};
+use metainfer::config::{LimitSettings, Model, Objective, SearchSettings};
 use metainfer::device::{Target, probe};
 use metainfer::event::{Event, Reporter};
 use metainfer::measure::WorkerSpec;
@@ -138,7 +138,7 @@ impl Sandbox {
                 seed: 0,
             },
             jobs: 2,
-            limits: Limits::default(),
+            limits: LimitSettings::default(),
             priority: Priority::Normal,
             is_locked: false,
             is_offline: true,
