@@ -87,3 +87,21 @@ fn a_job_whose_run_was_killed_is_lost_until_the_next_run_goes_on() {
     let states: Vec<&Value> = all.iter().map(|job| &job["state"]).collect();
     assert_eq!(states, ["lost", "done"]);
 }
+
+#[test]
+fn runs_of_two_workspaces_share_the_device_and_what_matters_more_does_not_wait_for_the_end() {
+    let slow = Sandbox::with_tiny(&tiny::two());
+    let mut quick = Sandbox::with_tiny(&tiny::three());
+    let home = slow.home().to_str().unwrap().to_owned();
+    quick.variable("METAINFER_HOME", &home);
+    let (mut background, job) = adapting(&slow);
+    let id = job["id"].as_i64().unwrap();
+    slow.metainfer(&format!("jobs priority {id} low")).code(0);
+    quick
+        .metainfer("adapt --max-evaluations 8 --priority high")
+        .code(0);
+    let jobs = jobs(&slow, "--all");
+    let states: Vec<&Value> = jobs.iter().map(|job| &job["state"]).collect();
+    assert_eq!(states, ["running", "done"], "it waited for the other's end");
+    assert!(background.0.try_wait().unwrap().is_none());
+}
