@@ -85,6 +85,44 @@ fn a_full_disk_is_said_so_and_blamed_on_no_candidate() {
 }
 
 #[test]
+fn a_disk_that_is_full_for_a_while_ends_no_run() {
+    let mut sandbox = Sandbox::with_tiny(&tiny::two());
+    let text = "case \"$*\" in *rlib*)\n\
+                for i in 1 2; do mkdir \"$0.full$i\" 2>/dev/null && \
+                { echo 'error: No space left on device' >&2; exit 1; }; done;;\n\
+                esac\nexec rustc \"$@\"";
+    sandbox.script("rustc.sh", text);
+    let script = sandbox.path("rustc.sh");
+    sandbox.variable("RUSTC", script.to_str().unwrap());
+    sandbox.metainfer("adapt --max-evaluations 2").code(0);
+    assert!(sandbox.path("rustc.sh.full2").exists());
+    lock::decode(&sandbox.read("metainfer.lock")).unwrap();
+    for label in sandbox.records().labels {
+        assert_eq!(label.outcome, Outcome::Ok, "{}", label.message);
+    }
+}
+
+#[test]
+fn what_the_compiler_refused_is_not_compiled_by_a_later_run() {
+    let mut sandbox = Sandbox::with_tiny(&tiny::two());
+    let text = "case \"$*\" in *rlib*)\n\
+                echo x >>\"$0.log\"; echo 'error: not this one' >&2; exit 1;;\n\
+                esac\nexec rustc \"$@\"";
+    sandbox.script("rustc.sh", text);
+    let script = sandbox.path("rustc.sh");
+    sandbox.variable("RUSTC", script.to_str().unwrap());
+    let first = sandbox.metainfer("adapt").code(101);
+    assert!(first.stderr.contains("not this one"), "{}", first.stderr);
+    let log = sandbox.path("rustc.sh.log");
+    assert!(log.exists());
+    fs::remove_file(&log).unwrap();
+
+    let again = sandbox.metainfer("adapt").code(101);
+    assert_eq!(again.stderr, first.stderr);
+    assert!(!log.exists(), "it was compiled again");
+}
+
+#[test]
 fn no_rustc_and_no_cargo_on_the_path_are_named() {
     let mut sandbox = Sandbox::with_tiny(&tiny::two());
     let empty = sandbox.path("empty");

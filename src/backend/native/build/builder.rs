@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use super::batch::{self, Named};
 use super::leftovers::{self, CallDir};
 use super::objects::{Next, Objects};
+use super::refused::Refusal;
 use super::{Toolchain, entry, process};
 use crate::backend::native::program::Program;
 use crate::backend::{Artifact, Failure, StepSpec};
@@ -63,7 +64,7 @@ impl Builder {
         let dir = dir.join(encoder.finish().short());
         fsx::create_dir_all(&dir)?;
         leftovers::remove(&dir);
-        let objects = Objects::read(&dir)?;
+        let objects = Objects::read(&dir, timeout)?;
         Ok(Self {
             toolchain,
             dir,
@@ -205,7 +206,10 @@ impl Builder {
             }));
         }
         if let [(symbol, kernel)] = kernels {
-            self.objects.refuse(symbol, outcome, &message);
+            let refusal = Refusal::new(symbol, outcome, &message, self.timeout);
+            let call = CallDir::new(&self.dir, &self.stem(kernel.digest))?;
+            refusal.write(&self.dir, &call)?;
+            self.objects.refuse(symbol, refusal);
             return Ok(Err(Failure {
                 subgraph: kernel.subgraph,
                 outcome,

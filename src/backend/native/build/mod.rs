@@ -10,6 +10,7 @@ mod entry;
 mod leftovers;
 mod objects;
 mod process;
+mod refused;
 mod toolchain;
 
 pub use builder::{BuildError, Builder};

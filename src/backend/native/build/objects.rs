@@ -6,9 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use super::BuildError;
 use super::batch::Named;
+use super::refused::{self, Refusal};
 use crate::fsx::{self, FsError};
 use crate::label::Outcome;
 
@@ -24,7 +26,7 @@ struct State {
     /// Object file of those that are compiled.
     compiled: BTreeMap<String, PathBuf>,
     /// How rustc refused those that it refused: they are not tried again.
-    refused: BTreeMap<String, (Outcome, String)>,
+    refused: BTreeMap<String, Refusal>,
     /// Those that a build is compiling.
     claimed: BTreeSet<String>,
 }
@@ -46,9 +48,13 @@ pub(super) struct Claim<'o> {
 }
 
 impl Objects {
-    /// Reads which kernels a build directory has objects of.
-    pub(super) fn read(dir: &Path) -> Result<Self, BuildError> {
-        let mut state = State::default();
+    /// Reads which kernels a build directory has objects of, and which the compiler refused that
+    /// has so much time.
+    pub(super) fn read(dir: &Path, limit: Duration) -> Result<Self, BuildError> {
+        let mut state = State {
+            refused: refused::read(dir, limit),
+            ..State::default()
+        };
         let entries = std::fs::read_dir(dir)
             .map_err(|source| FsError::new("list the directory", dir, source))?;
         let paths: BTreeSet<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
@@ -81,8 +87,8 @@ impl Objects {
         let mut state = self.lock();
         loop {
             for kernel in kernels {
-                if let Some((outcome, message)) = state.refused.get(kernel.0) {
-                    return Next::Refused(*kernel, *outcome, message.clone());
+                if let Some(refusal) = state.refused.get(kernel.0) {
+                    return Next::Refused(*kernel, refusal.outcome, refusal.message.clone());
                 }
             }
             let missing = kernels.iter().copied();
@@ -116,9 +122,8 @@ impl Objects {
     }
 
     /// Takes note of a kernel that rustc refused.
-    pub(super) fn refuse(&self, symbol: &str, outcome: Outcome, message: &str) {
-        let refused = (outcome, message.to_owned());
-        self.lock().refused.insert(symbol.to_owned(), refused);
+    pub(super) fn refuse(&self, symbol: &str, refusal: Refusal) {
+        self.lock().refused.insert(symbol.to_owned(), refusal);
     }
 
     /// Returns the objects that define kernels.
@@ -149,7 +154,6 @@ impl Drop for Claim<'_> {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
-    use std::time::Duration;
 
     use super::*;
     use crate::backend::native::program::KernelSource;
@@ -202,7 +206,8 @@ mod tests {
             objects.claim(&[("a", &kernel)]),
             Next::Compile(..)
         ));
-        objects.refuse("a", Outcome::CompileError, "no");
+        let limit = Duration::from_secs(1);
+        objects.refuse("a", Refusal::new("a", Outcome::CompileError, "no", limit));
         let next = objects.claim(&[("a", &kernel)]);
         assert!(
             matches!(next, Next::Refused(("a", _), Outcome::CompileError, text) if text == "no")
@@ -222,7 +227,7 @@ mod tests {
         ] {
             fsx::write_scratch(&dir.path().join(name), content.as_bytes()).unwrap();
         }
-        let objects = Objects::read(dir.path()).unwrap();
+        let objects = Objects::read(dir.path(), Duration::from_secs(1)).unwrap();
         let symbols = ["a", "b", "c", "d"].map(str::to_owned);
         let known: Vec<PathBuf> = objects.of(symbols.iter()).into_iter().collect();
         assert_eq!(known, [dir.path().join("1.o")]);
