@@ -17,7 +17,8 @@ use crate::adapt::{Error, Request};
 use crate::backend::{Artifact, BackendError, Prepared};
 use crate::cpu::{Builder, Quiet, allowed_cpus, cpus_beside};
 use crate::digest::Digest;
-use crate::label::Latency;
+use crate::fsx::FsErrorKind;
+use crate::label::{Latency, Outcome};
 use crate::measure::{Worker, WorkerError, WorkerSpec};
 use crate::queue::{Verdict, verdict};
 
@@ -102,19 +103,31 @@ impl Live {
         self.builds.spawn(async move {
             // The semaphore is never closed.
             let _permit = compilers.acquire_many_owned(jobs as u32).await;
-            let started = Instant::now();
-            let built = tokio::task::spawn_blocking(move || {
-                let _builder = Builder::this_thread();
-                prepared.build(&choices.candidates, &choices.options, jobs)
-            });
-            match built.await {
-                Ok(result) => Ended {
+            let (mut took, mut n_attempts) = (Duration::ZERO, 1);
+            loop {
+                let started = Instant::now();
+                let (prepared, choices) = (Arc::clone(&prepared), choices.clone());
+                let built = tokio::task::spawn_blocking(move || {
+                    let _builder = Builder::this_thread();
+                    prepared.build(&choices.candidates, &choices.options, jobs)
+                });
+                let result = match built.await {
+                    Ok(result) => result,
+                    Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+                };
+                took += started.elapsed();
+                if let Some(wait) = wait_for_disk(&result, n_attempts) {
+                    tokio::time::sleep(wait).await;
+                    n_attempts += 1;
+                    continue;
+                }
+                let at = Instant::now();
+                return Ended {
                     build,
                     result,
-                    took: started.elapsed(),
-                    at: Instant::now(),
-                },
-                Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+                    took,
+                    at,
+                };
             }
         });
     }
@@ -322,6 +335,18 @@ impl Live {
     pub(super) fn reset(&mut self) {
         self.glanced = None;
         self.worker = None;
+    }
+}
+
+/// Returns the time after which a build is tried again that found the disk full: others may have
+/// freed some space by then.
+fn wait_for_disk(result: &Build, n_attempts: u32) -> Option<Duration> {
+    let is_full =
+        matches!(result, Err(BackendError::Files(error)) if error.kind == FsErrorKind::DiskFull);
+    // As with a lost device, no candidate is to blame.
+    match verdict(Outcome::DeviceLost, n_attempts) {
+        Verdict::Again(wait) if is_full => Some(wait),
+        _ => None,
     }
 }
 
