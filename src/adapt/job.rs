@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -19,9 +18,6 @@ use crate::label::TaskKey;
 use crate::lock::Current;
 use crate::onnx::{self, LoadOptions, LoadedModel};
 use crate::space::{Candidate, Mapping};
-
-/// Longest time that one compiler call may take.
-const COMPILE_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// Optimisation level of kernels while they are searched. Levels 1 to 3 are close to each other, as
 /// kernels are unrolled in their source, so that they need not be searched together: the finals
@@ -252,7 +248,7 @@ pub fn open_native(request: &Request, target: &Target) -> Result<Arc<dyn Backend
         rustc: request.rustc.clone(),
         dir: request.scratch.join("native"),
         opt_level: OPT_LEVEL,
-        timeout: COMPILE_TIMEOUT,
+        timeout: request.timeouts.compile_timeout,
         templates: BTreeMap::new(),
     })?;
     Ok(Arc::new(native))

@@ -27,7 +27,7 @@ pub use cancel::{Cancellation, Canceller};
 pub use error::Error;
 pub use job::open_native;
 pub use replay::{Replayed, replay};
-pub use request::{Request, TRIAL_LIMIT};
+pub use request::Request;
 pub use run::{OpenBackend, Summary, run, run_with};
 
 #[cfg(test)]

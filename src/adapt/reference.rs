@@ -143,7 +143,7 @@ async fn in_worker(
     given: &Path,
     gives: &Path,
 ) -> Result<(), Error> {
-    let limit = request.trial_limit * PATIENCE;
+    let limit = request.timeouts.trial_timeout * PATIENCE;
     let spec: &WorkerSpec = &request.worker;
     let mut worker = Worker::spawn(spec).map_err(TrialError::from)?;
     let loaded = worker.load(0, artifact.clone(), limit).await;

@@ -1,16 +1,12 @@
 //! What an adaptation is asked to do.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use super::Cancellation;
-use crate::config::{LimitSettings, Model, SearchSettings};
+use crate::config::{LimitSettings, Model, SearchSettings, TimeoutSettings};
 use crate::device::Target;
 use crate::measure::WorkerSpec;
 use crate::queue::Priority;
-
-/// What a worker needs at most for one request, by far, on the largest models.
-pub const TRIAL_LIMIT: Duration = Duration::from_mins(1);
 
 /// Everything that an adaptation needs from its surroundings, resolved: it reads no environment
 /// and looks up no configuration.
@@ -50,8 +46,8 @@ pub struct Request {
     pub is_dry_run: bool,
     /// How to start a worker process.
     pub worker: WorkerSpec,
-    /// Longest time that a worker may take over one request, such as timing an artifact.
-    pub trial_limit: Duration,
+    /// Longest time that a compiler may take, and a worker over one request.
+    pub timeouts: TimeoutSettings,
     /// The compiler.
     pub rustc: PathBuf,
     /// Says when to stop.

@@ -17,7 +17,7 @@ pub use diagnostic::{Diagnostic, Place, Severity};
 pub use edit::{Addition, EditError, add_to, new_file};
 pub use settings::{
     Layer, LimitSettings, Model, Objective, Overrides, SearchSettings, Settings, SettingsError,
-    TargetSettings,
+    TargetSettings, TimeoutSettings,
 };
 pub use written::{
     AcceptEntry, CacheEntry, Config, ModelEntry, Parsed, SearchEntry, Spanned, TargetEntry, parse,

@@ -8,6 +8,9 @@ use toml_edit::{Item, TableLike, Value};
 
 use super::diagnostic::{Diagnostic, Place, Severity, nearest};
 
+/// Below this a timeout would end what is in order.
+const SHORTEST_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// Reads one text and collects what is wrong with it.
 pub(super) struct Reader<'a> {
     file: &'a Path,
@@ -154,6 +157,16 @@ impl<'a> Reader<'a> {
                 "a span of time such as \"90s\" or \"30m\"",
             ),
         }
+    }
+
+    /// Reads a span of time that something can be done in.
+    pub(super) fn timeout(&mut self, section: Section<'_>, key: &str) -> Option<Duration> {
+        let duration = self.duration(section, key)?;
+        if duration >= SHORTEST_TIMEOUT {
+            return Some(duration);
+        }
+        let item = section.table.get(key)?;
+        self.wrong(section, key, item, "1s or more")
     }
 
     /// Reads a list of dimensions.

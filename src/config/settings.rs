@@ -49,6 +49,8 @@ pub struct Settings {
     pub search: SearchSettings,
     /// What a search may use beside evaluations.
     pub limits: LimitSettings,
+    /// When something hangs.
+    pub timeouts: TimeoutSettings,
 }
 
 /// A model that the project names.
@@ -107,6 +109,25 @@ pub struct LimitSettings {
     pub max_time: Option<Duration>,
     /// Time of compilers, added up.
     pub max_compile_time: Option<Duration>,
+}
+
+/// How long one step of an adaptation may take before it counts as hanging.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeoutSettings {
+    /// One call of the compiler.
+    pub compile_timeout: Duration,
+    /// One request to a worker, such as timing an artifact.
+    pub trial_timeout: Duration,
+}
+
+impl Default for TimeoutSettings {
+    /// Returns what the largest models stay below by far.
+    fn default() -> Self {
+        Self {
+            compile_timeout: Duration::from_mins(2),
+            trial_timeout: Duration::from_mins(1),
+        }
+    }
 }
 
 /// Layers that do not fit together.
@@ -203,11 +224,21 @@ impl Settings {
                 })?,
             },
         };
+        let default = TimeoutSettings::default();
+        let timeouts = TimeoutSettings {
+            compile_timeout: last(layers, "search.compile-timeout", |c| {
+                c.search.compile_timeout
+            })?
+            .unwrap_or(default.compile_timeout),
+            trial_timeout: last(layers, "search.trial-timeout", |c| c.search.trial_timeout)?
+                .unwrap_or(default.trial_timeout),
+        };
         Ok(Self {
             models,
             targets,
             search,
             limits,
+            timeouts,
         })
     }
 }

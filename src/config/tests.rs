@@ -63,6 +63,8 @@ fn every_documented_key_is_read() {
         seed = 9
         max-time = "90s"
         max-compile-time = "2h 30m"
+        compile-timeout = "20s"
+        trial-timeout = "5s"
         [cache]
         mode = "off"
         "#,
@@ -83,6 +85,11 @@ fn every_documented_key_is_read() {
         max_compile_time: Some(Duration::from_mins(150)),
     };
     assert_eq!(settings.limits, limits);
+    let timeouts = TimeoutSettings {
+        compile_timeout: Duration::from_secs(20),
+        trial_timeout: Duration::from_secs(5),
+    };
+    assert_eq!(settings.timeouts, timeouts);
 }
 
 #[test]
@@ -90,7 +97,7 @@ fn an_unknown_key_is_a_warning_with_its_place_and_the_nearest_key() {
     check_findings(
         "[search]\nmax-evals = 3\nseed = 1\n",
         &[
-            "2:1 unknown-key unknown key `search.max-evals` (known keys: max-evaluations, min-gain, seed, max-time, max-compile-time)",
+            "2:1 unknown-key unknown key `search.max-evals` (known keys: max-evaluations, min-gain, seed, max-time, max-compile-time, compile-timeout, trial-timeout)",
         ],
     );
     check_findings(
@@ -118,6 +125,13 @@ fn a_wrong_value_is_an_error_with_its_place() {
         &[
             "2:12 wrong-value `search.max-time` must be a span of time such as \"90s\" or \"30m\" (-)",
             "3:20 wrong-value `search.max-compile-time` must be a span of time such as \"90s\" or \"30m\" (-)",
+        ],
+    );
+    check_findings(
+        "[search]\ncompile-timeout = \"0s\"\ntrial-timeout = 5\n",
+        &[
+            "2:19 wrong-value `search.compile-timeout` must be 1s or more (-)",
+            "3:17 wrong-value `search.trial-timeout` must be a span of time such as \"90s\" or \"30m\" (-)",
         ],
     );
     check_findings(
@@ -261,7 +275,9 @@ fn a_file_name_that_is_no_model_name_is_an_error() {
 #[test]
 fn later_layers_win_and_flags_win_over_all() {
     let layers = [
-        layer("[search]\nmax-evaluations = 1\nseed = 1\nmin-gain = 0.1\nmax-time = \"1m\"\n"),
+        layer(
+            "[search]\nmax-evaluations = 1\nseed = 1\nmin-gain = 0.1\nmax-time = \"1m\"\ntrial-timeout = \"7s\"\n",
+        ),
         package(
             "p",
             "[search]\nmax-evaluations = 2\nseed = 2\nmax-compile-time = \"2m\"\n",
@@ -272,7 +288,10 @@ fn later_layers_win_and_flags_win_over_all() {
         max_compile_time: Some(Duration::from_mins(3)),
         ..Overrides::default()
     };
-    let Settings { search, limits, .. } = Settings::resolve(&layers, overrides).unwrap();
+    let settings = Settings::resolve(&layers, overrides).unwrap();
+    assert_eq!(settings.timeouts.trial_timeout, Duration::from_secs(7));
+    assert_eq!(settings.timeouts.compile_timeout, Duration::from_mins(2));
+    let Settings { search, limits, .. } = settings;
     assert_eq!(limits.max_time, Some(Duration::from_mins(1)));
     assert_eq!(limits.max_compile_time, Some(Duration::from_mins(3)));
     assert_eq!(search.max_evaluations, 3);

@@ -91,6 +91,10 @@ pub struct SearchEntry {
     pub max_time: Option<Duration>,
     /// Time of compilers of one search, added up.
     pub max_compile_time: Option<Duration>,
+    /// Time of one call of the compiler.
+    pub compile_timeout: Option<Duration>,
+    /// Time of one request to a worker.
+    pub trial_timeout: Option<Duration>,
 }
 
 /// The `[cache]` table.
@@ -272,6 +276,8 @@ fn read_search(reader: &mut Reader<'_>, section: Section<'_>) -> SearchEntry {
         "seed",
         "max-time",
         "max-compile-time",
+        "compile-timeout",
+        "trial-timeout",
     ];
     reader.expect_keys(section, &known);
     SearchEntry {
@@ -280,6 +286,8 @@ fn read_search(reader: &mut Reader<'_>, section: Section<'_>) -> SearchEntry {
         seed: reader.integer(section, "seed", 0),
         max_time: reader.duration(section, "max-time"),
         max_compile_time: reader.duration(section, "max-compile-time"),
+        compile_timeout: reader.timeout(section, "compile-timeout"),
+        trial_timeout: reader.timeout(section, "trial-timeout"),
     }
 }
 

@@ -41,7 +41,7 @@ fn plain(
     let runtime = { runtime }.enable_all().build().unwrap();
     runtime.block_on(async {
         let mut worker = Worker::spawn(&request.worker).unwrap();
-        let limit = request.trial_limit;
+        let limit = request.timeouts.trial_timeout;
         worker.load(0, artifact, limit).await.unwrap();
         worker.run(0, given, gives.clone(), limit).await.unwrap();
     });

@@ -133,7 +133,7 @@ fn a_hang_ends_when_its_time_is_up() {
     let only = tiny.conv("only", tiny.input(), Conv::new([8, 8], 1));
     let sandbox = Sandbox::with_tiny(&tiny.finish(only));
     let mut request = sandbox.request(4);
-    request.trial_limit = Duration::from_secs(2);
+    request.timeouts.trial_timeout = Duration::from_secs(2);
     run(&request, Fault::Hang, &Log::default()).unwrap();
     let records = sandbox.records();
     let hung: Vec<&Label> = records

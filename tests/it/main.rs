@@ -1,6 +1,7 @@
 //! Integration tests: one binary, one file for each area.
 
 mod adapt_ahead;
+mod adapt_hangs;
 mod adapt_options;
 mod adapt_reference;
 mod adapt_refuses;

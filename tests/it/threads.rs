@@ -241,7 +241,7 @@ fn failures(fault: Fault, expected: Outcome) -> Vec<String> {
     // The default, two candidates, a composition, and one that is kept for a single thread.
     let mut request = sandbox.request(5);
     request.targets[0].threads = 2;
-    request.trial_limit = Duration::from_secs(2);
+    request.timeouts.trial_timeout = Duration::from_secs(2);
     run(&request, fault, &Log::default()).unwrap();
     let labels = sandbox.records().labels;
     let failed = labels.into_iter().filter(|label| label.outcome == expected);

@@ -86,7 +86,7 @@ impl Live {
             reference: reference.to_owned(),
             builds: JoinSet::new(),
             compilers: Arc::new(Semaphore::new(request.jobs.max(1))),
-            limit: request.trial_limit,
+            limit: request.timeouts.trial_timeout,
             meter: Meter::new(Instant::now()),
         }
     }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use crate::adapt::job::{Job, Source, open_native};
 use crate::adapt::session::{Locked, Session};
-use crate::adapt::{Canceller, Request, TRIAL_LIMIT};
-use crate::config::{LimitSettings, Model, Objective, SearchSettings};
+use crate::adapt::{Canceller, Request};
+use crate::config::{LimitSettings, Model, Objective, SearchSettings, TimeoutSettings};
 use crate::device::{DeviceProfile, Isa, Target, probe};
 use crate::digest::Digest;
 use crate::graph::Shape;
@@ -68,7 +68,7 @@ impl Setup {
                 cpu: None,
                 memory_limit_bytes: None,
             },
-            trial_limit: TRIAL_LIMIT,
+            timeouts: TimeoutSettings::default(),
             rustc: PathBuf::from("rustc"),
             cancellation: Canceller::new().1,
         };

@@ -98,7 +98,7 @@ pub(crate) fn run(args: &Args, ctx: &Ctx) -> Result<Outcome, Error> {
             is_offline: ctx.global.is_offline(),
             is_dry_run: *dry_run,
             worker,
-            trial_limit: adapt::TRIAL_LIMIT,
+            timeouts: project.settings.timeouts,
             rustc: ctx.environment.rustc.clone(),
             cancellation: interrupt::watch(ctx.console.clone()),
         };

@@ -8,7 +8,7 @@ use metainfer::adapt::{self, Canceller, Error, OpenBackend, Request, Summary};
 use metainfer::backend::native::templates::TEMPLATES;
 use metainfer::backend::native::{Native, NativeOptions};
 use metainfer::backend::{Backend, BackendError};
-use metainfer::config::{LimitSettings, Model, Objective, SearchSettings};
+use metainfer::config::{LimitSettings, Model, Objective, SearchSettings, TimeoutSettings};
 use metainfer::device::{Target, probe};
 use metainfer::event::{Event, Reporter};
 use metainfer::measure::WorkerSpec;
@@ -149,7 +149,7 @@ impl Sandbox {
                 cpu: None,
                 memory_limit_bytes: None,
             },
-            trial_limit: Duration::from_mins(1),
+            timeouts: TimeoutSettings::default(),
             rustc: "rustc".into(),
             cancellation,
         }
