@@ -26,8 +26,6 @@ pub(in crate::adapt) type Ended = (u64, Result<Built, BackendError>);
 pub(in crate::adapt) struct Bench {
     side: Side,
     n_builds: u64,
-    /// How often it was asked whether to stop, since the last entry.
-    n_asked: u64,
     stopped: Option<Stop>,
 }
 
@@ -59,7 +57,6 @@ impl Bench {
         Self {
             side,
             n_builds: 0,
-            n_asked: 0,
             stopped: None,
         }
     }
@@ -85,7 +82,6 @@ impl Bench {
     /// # Errors
     /// If it cannot be written, or is another one.
     pub(in crate::adapt) fn note(&mut self, entry: &Entry) -> Result<(), Error> {
-        self.n_asked = 0;
         match &mut self.side {
             Side::Live(_, journal) => Ok(journal.append(entry)?),
             Side::Replay(replay) => {
@@ -106,23 +102,16 @@ impl Bench {
         if self.stopped == Some(Stop::Cancelled) {
             return Ok(self.stopped);
         }
-        self.n_asked += 1;
-        let n_asked = self.n_asked;
         let stop = match &mut self.side {
             Side::Live(_, journal) => {
                 let is_new = |stop: &Stop| self.stopped.is_none() || *stop == Stop::Cancelled;
                 let stop = why().filter(is_new);
-                if let Some(stop) = stop {
-                    journal.append(&Entry::Stopped { stop, n_asked })?;
-                }
+                journal.ask(stop)?;
                 stop
             }
-            Side::Replay(replay) => replay.stop(n_asked),
+            Side::Replay(replay) => replay.ask(),
         };
-        if stop.is_some() {
-            self.stopped = stop;
-            self.n_asked = 0;
-        }
+        self.stopped = stop.or(self.stopped);
         Ok(self.stopped)
     }
 
@@ -136,17 +125,14 @@ impl Bench {
         jobs: usize,
     ) -> Result<u64, Error> {
         self.n_builds += 1;
-        self.n_asked = 0;
         let build = self.n_builds;
+        self.note(&Entry::Launched {
+            build,
+            choices: choices.clone(),
+        })?;
         match &mut self.side {
-            Side::Live(live, journal) => {
-                journal.append(&Entry::Launched {
-                    build,
-                    choices: choices.clone(),
-                })?;
-                live.launch(build, choices, jobs);
-            }
-            Side::Replay(replay) => replay.launch(build, choices)?,
+            Side::Live(live, _) => live.launch(build, choices, jobs),
+            Side::Replay(replay) => replay.n_building += 1,
         }
         Ok(build)
     }
@@ -156,13 +142,12 @@ impl Bench {
     /// # Errors
     /// See [`Bench`]; the inner error is the backend's.
     pub(in crate::adapt) async fn built(&mut self) -> Result<Option<Ended>, Error> {
-        self.n_asked = 0;
         match &mut self.side {
             Side::Live(live, journal) => {
                 let ended = live.built().await.transpose()?;
                 ended.map(|ended| noted(journal, ended)).transpose()
             }
-            Side::Replay(replay) if replay.is_building() => Ok(Some(ended_build(replay)?)),
+            Side::Replay(replay) if replay.n_building > 0 => Ok(Some(ended_build(replay)?)),
             Side::Replay(_) => Ok(None),
         }
     }
@@ -172,7 +157,6 @@ impl Bench {
     /// # Errors
     /// As [`Self::built`].
     pub(in crate::adapt) fn ready(&mut self) -> Result<Option<Ended>, Error> {
-        self.n_asked = 0;
         match &mut self.side {
             Side::Live(live, journal) => {
                 if let Some(ended) = live.ready().transpose()? {
@@ -338,7 +322,7 @@ impl Bench {
                     }
                 }
             }
-            Side::Replay(replay) => replay.abandon_builds(),
+            Side::Replay(replay) => replay.n_building = 0,
         }
     }
 
@@ -375,6 +359,47 @@ fn ended_build(replay: &mut Replay) -> Result<Ended, Error> {
         Entry::Built { build, result } => Some((*build, result.clone())),
         _ => None,
     })?;
-    replay.end_build(build);
+    replay.n_building = replay.n_building.saturating_sub(1);
     Ok((build, Ok(result)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_replay_is_stopped_where_the_run_was_whatever_it_was_told_before() {
+        let told = || Entry::Glanced { result: Ok(1.0) };
+        let stop = Stop::Cancelled;
+        let mut bench = Bench::replay(vec![
+            told(),
+            told(),
+            Entry::Stopped { stop, n_asked: 2 },
+            Entry::Idle,
+        ]);
+        let artifact = Artifact {
+            digest: crate::digest::Digest::of_bytes("test", b"default"),
+            library: "x.so".into(),
+            weights: "x.bin".into(),
+            arena_bytes: 0,
+            threads: 1,
+            fills: Vec::new(),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            resolutions: Vec::new(),
+            steps: Vec::new(),
+            compile_ns: 0,
+        };
+        let asked = |bench: &mut Bench| bench.stop(|| None).unwrap();
+        assert_eq!(asked(&mut bench), None);
+        for _ in 0..2 {
+            bench.glance(&artifact, 1.0).await.unwrap().unwrap();
+            assert_eq!(asked(&mut bench), None);
+        }
+        assert_eq!(asked(&mut bench), Some(stop));
+        assert_eq!(asked(&mut bench), Some(stop));
+        assert!(bench.ready().unwrap().is_none());
+        let over = bench.glance(&artifact, 1.0).await;
+        assert!(matches!(over, Err(Error::JournalEnds { n_entries: 4 })));
+    }
 }

@@ -1,9 +1,8 @@
 //! A journal in the place of a device.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use crate::adapt::Error;
-use crate::adapt::job::Choices;
 use crate::adapt::journal::{Entry, Stop};
 
 /// The rest of a journal.
@@ -12,8 +11,10 @@ pub(super) struct Replay {
     entries: VecDeque<Entry>,
     /// Entries that were gone through.
     n_gone: usize,
-    /// What is being built, by number.
-    building: BTreeMap<u64, Choices>,
+    /// How often the search asked whether to end, since the last of them.
+    n_asked: u64,
+    /// Builds that were begun and have not ended.
+    pub(super) n_building: usize,
 }
 
 impl Replay {
@@ -21,7 +22,8 @@ impl Replay {
         Self {
             entries: entries.into(),
             n_gone: 0,
-            building: BTreeMap::new(),
+            n_asked: 0,
+            n_building: 0,
         }
     }
 
@@ -38,6 +40,7 @@ impl Replay {
         let entry = self.entries.pop_front();
         let entry = entry.ok_or(Error::JournalEnds { n_entries })?;
         self.n_gone += 1;
+        self.n_asked = 0;
         get(&entry).ok_or_else(|| self.diverged(wanted, &entry))
     }
 
@@ -46,45 +49,19 @@ impl Replay {
         self.entries.front()
     }
 
-    /// Goes along with a build that the search begins.
-    ///
-    /// # Errors
-    /// [`Error::Diverged`] if the run began another one.
-    pub(super) fn launch(&mut self, build: u64, choices: &Choices) -> Result<(), Error> {
-        self.take("a build of other candidates", |entry| match entry {
-            Entry::Launched {
-                build: number,
-                choices: known,
-            } => (*number == build && known == choices).then_some(()),
-            _ => None,
-        })?;
-        self.building.insert(build, choices.clone());
-        Ok(())
-    }
-
-    /// Returns whether something is being built.
-    pub(super) fn is_building(&self) -> bool {
-        !self.building.is_empty()
-    }
-
-    /// Takes note that no build is waited for any more.
-    pub(super) fn abandon_builds(&mut self) {
-        self.building.clear();
-    }
-
-    /// Takes note that a build has ended.
-    pub(super) fn end_build(&mut self, build: u64) {
-        self.building.remove(&build);
-    }
-
-    /// Returns why the run was told to end when it had asked so often since the entry before.
-    pub(super) fn stop(&mut self, n_asked: u64) -> Option<Stop> {
-        let Some(Entry::Stopped { stop, n_asked: n }) = self.next() else {
+    /// Returns whether the search is to end where it asks so now, and why: as the run, which had
+    /// asked as often since the entry before.
+    pub(super) fn ask(&mut self) -> Option<Stop> {
+        self.n_asked += 1;
+        let Some(&Entry::Stopped { stop, n_asked }) = self.next() else {
             return None;
         };
-        let stop = (*n == n_asked).then_some(*stop)?;
+        if n_asked != self.n_asked {
+            return None;
+        }
         self.entries.pop_front();
         self.n_gone += 1;
+        self.n_asked = 0;
         Some(stop)
     }
 

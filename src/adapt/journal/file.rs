@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Entry;
+use super::{Entry, Stop};
 use crate::digest::Digest;
 use crate::fsx::{self, Appender, FsError};
 
@@ -13,6 +13,8 @@ const CHECKSUM: usize = 16;
 #[derive(Debug)]
 pub(in crate::adapt) struct Journal {
     file: Appender,
+    /// How often the run asked whether to end, since the last entry.
+    n_asked: u64,
 }
 
 /// Returns where the journal of the last run for a model and a target is.
@@ -35,6 +37,7 @@ impl Journal {
         }
         Ok(Self {
             file: Appender::open(path)?,
+            n_asked: 0,
         })
     }
 
@@ -46,7 +49,21 @@ impl Journal {
         // Entries are plain data with text keys and finite numbers: there is JSON for them.
         let json = serde_json::to_string(entry).unwrap_or_default();
         let line = format!("{} {json}\n", checksum(&json));
+        self.n_asked = 0;
         self.file.append(line.as_bytes())
+    }
+
+    /// Takes note that the run asks whether to end, and of the answer if it is to.
+    ///
+    /// # Errors
+    /// [`FsError`] if it cannot be written.
+    pub(in crate::adapt) fn ask(&mut self, stop: Option<Stop>) -> Result<(), FsError> {
+        self.n_asked += 1;
+        let n_asked = self.n_asked;
+        match stop {
+            Some(stop) => self.append(&Entry::Stopped { stop, n_asked }),
+            None => Ok(()),
+        }
     }
 }
 
@@ -77,7 +94,6 @@ mod tests {
 
     use super::*;
     use crate::adapt::bench::TrialError;
-    use crate::adapt::journal::Stop;
     use crate::label::Outcome;
 
     fn entries() -> Vec<Entry> {
