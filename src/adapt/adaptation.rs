@@ -16,7 +16,7 @@ use super::{Error, Request};
 use crate::digest::Digest;
 use crate::event::{Event, Reporter};
 use crate::label::{Evaluation, Label, Purpose};
-use crate::lock::{Deployment, DeploymentKey, Figure, Finding, Lockfile, encode};
+use crate::lock::{Deployment, Figure, Finding, Lockfile, encode};
 use crate::queue::JobState;
 use crate::store::{LabelStore, Queue, Sqlite, TaskLabels};
 
@@ -48,7 +48,22 @@ pub(super) struct Earlier<'a> {
     /// For this model and target.
     pub(super) old: Option<Deployment>,
     /// What is stale about that.
-    pub(super) findings: &'a [Finding],
+    pub(super) findings: Vec<Finding>,
+}
+
+impl<'a> Earlier<'a> {
+    /// Returns what a lockfile has for a job.
+    pub(super) fn of(job: &Job<'_>, lockfile: &'a Lockfile) -> Self {
+        let old = lockfile.deployments.get(&job.key()).cloned();
+        let findings = old
+            .as_ref()
+            .map_or_else(|| vec![Finding::Missing], |old| old.compare(&job.current()));
+        Self {
+            lockfile,
+            old,
+            findings,
+        }
+    }
 }
 
 /// What the store has when an adaptation begins.
@@ -140,13 +155,9 @@ pub(super) async fn settle(
     earlier: Earlier<'_>,
 ) -> Result<Settled, Error> {
     let (job, reporter) = (search.job, search.reporter);
-    let Earlier {
-        lockfile,
-        old,
-        findings,
-    } = earlier;
+    let Earlier { old, findings, .. } = earlier;
     let n_before = search.session.budget.n_spent();
-    if let (Some(old), [Finding::Weights]) = (&old, findings)
+    if let (Some(old), [Finding::Weights]) = (&old, &findings[..])
         && let Some(settled) = recheck(search, old).await?
     {
         return Ok(settled);
@@ -155,8 +166,7 @@ pub(super) async fn settle(
     search.start().await?;
     search.screen().await?;
     search.report_drift();
-    let locked = locked_choices(job, lockfile);
-    let known = all_locked(job, &locked, old.as_ref());
+    let known = all_locked(job, &search.session.locked, old.as_ref());
     let decision = decide(search, known).await?;
     let is_interrupted = search.is_cancelled()?;
     let n_spent = search.session.budget.n_spent();
@@ -236,12 +246,8 @@ pub(super) fn report_start(job: &Job<'_>, session: &Session, reporter: &dyn Repo
 
 /// Returns the lock of one deployment alone.
 fn alone(job: &Job<'_>, deployment: &Deployment) -> Result<String, Error> {
-    let key = DeploymentKey {
-        model: job.model.name.clone(),
-        target: job.target.name.clone(),
-    };
     let mut lockfile = Lockfile::default();
-    lockfile.deployments.insert(key, deployment.clone());
+    lockfile.deployments.insert(job.key(), deployment.clone());
     Ok(encode(&lockfile)?)
 }
 

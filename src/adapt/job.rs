@@ -15,7 +15,7 @@ use crate::digest::{Digest, Encoder};
 use crate::fsx;
 use crate::graph::{Digests, Graph, Partition, partition};
 use crate::label::TaskKey;
-use crate::lock::Current;
+use crate::lock::{Current, DeploymentKey};
 use crate::onnx::{self, LoadOptions, LoadedModel};
 use crate::space::{Candidate, Mapping};
 
@@ -162,6 +162,14 @@ impl<'a> Job<'a> {
             tasks,
             task_of,
         })
+    }
+
+    /// Returns the key under which a lockfile has its deployment.
+    pub(super) fn key(&self) -> DeploymentKey {
+        DeploymentKey {
+            model: self.model.name.clone(),
+            target: self.target.name.clone(),
+        }
     }
 
     /// Returns the key under which the evaluations of this adaptation are counted.

@@ -16,6 +16,7 @@ use crate::lock::{
     Current, Deployment, DeploymentKey, Figure, Finding, Footprint, LockedSubgraph, Lockfile,
     decode, encode,
 };
+use crate::space::Candidate;
 
 /// Reads the lockfile; one that does not exist is empty.
 pub(super) fn read_lock(path: &Path) -> Result<Lockfile, Error> {
@@ -81,7 +82,8 @@ pub(super) fn footprint(artifact: &Artifact) -> Option<Footprint> {
 /// Returns what is locked for tasks of this target, by structure: by the model's own entry first.
 pub(super) fn locked_choices(job: &Job<'_>, lockfile: &Lockfile) -> BTreeMap<Digest, Locked> {
     let current = job.current();
-    let own = |key: &DeploymentKey| key.model == job.model.name && key.target == job.target.name;
+    let own_key = job.key();
+    let own = |key: &DeploymentKey| *key == own_key;
     let mut usable: Vec<_> = lockfile
         .deployments
         .iter()
@@ -101,10 +103,10 @@ pub(super) fn locked_choices(job: &Job<'_>, lockfile: &Lockfile) -> BTreeMap<Dig
 }
 
 /// Returns the choices of a model all of whose subgraphs are locked: those of `old`, which is what
-/// is locked for the model itself, or else those that others have for each.
+/// is locked for the model itself, or else those that are `locked` for each task.
 pub(super) fn all_locked(
     job: &Job<'_>,
-    locked: &BTreeMap<Digest, Locked>,
+    locked: &[Option<Candidate>],
     old: Option<&Deployment>,
 ) -> Option<Known> {
     let current = job.current();
@@ -117,8 +119,11 @@ pub(super) fn all_locked(
     let choices = if let Some(own) = own {
         locked_whole(job, own)
     } else {
-        let choice = |digest| Some(locked.get(digest)?.candidate.clone());
-        let candidates: Option<_> = current.subgraphs.iter().map(choice).collect();
+        let candidates: Option<_> = job
+            .task_of
+            .iter()
+            .map(|&task| locked[task].clone())
+            .collect();
         job.choices(candidates?)
     };
     Some(Known {

@@ -26,7 +26,7 @@ pub use bench::TrialError;
 pub use cancel::{Cancellation, Canceller};
 pub use error::Error;
 pub use job::open_native;
-pub use replay::{Replayed, replay};
+pub use replay::replay;
 pub use request::Request;
 pub use run::{OpenBackend, Summary, run, run_with};
 

@@ -11,45 +11,34 @@ use super::{Error, Request};
 use crate::config::Model;
 use crate::device::Target;
 use crate::event::{Event, Reporter};
-use crate::lock::{DeploymentKey, decode};
+use crate::lock::decode;
 use crate::store::Memory;
 
-/// What a replay came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Replayed {
-    /// Journals that were replayed.
-    pub n_journals: usize,
-    /// Journals that end before a decision, as their runs did.
-    pub n_unfinished: usize,
-}
-
 /// Replays the last run of each model and target of a request: goes through the same search,
-/// answered from the journal. Nothing is built, measured, recorded or locked.
+/// answered from the journal, to its end where the run was killed. Nothing is built, measured,
+/// recorded or locked.
 ///
 /// # Errors
 /// [`Error::Diverged`] if the search decides otherwise than it did; [`Error::NoJournal`] if there is
 /// no journal of this model on this target.
-pub async fn replay(request: &Request, reporter: &dyn Reporter) -> Result<Replayed, Error> {
-    let mut replayed = Replayed::default();
+pub async fn replay(request: &Request, reporter: &dyn Reporter) -> Result<(), Error> {
     for model in &request.models {
         let source = Source::load(model)?;
         for target in &request.targets {
-            let is_complete = one(request, reporter, model, target, &source).await?;
-            replayed.n_journals += 1;
-            replayed.n_unfinished += usize::from(!is_complete);
+            one(request, reporter, model, target, &source).await?;
         }
     }
-    Ok(replayed)
+    Ok(())
 }
 
-/// Replays one run; returns whether it came to a decision.
+/// Replays one run.
 async fn one(
     request: &Request,
     reporter: &dyn Reporter,
     model: &Model,
     target: &Target,
     source: &Source,
-) -> Result<bool, Error> {
+) -> Result<(), Error> {
     let path = journal_path(&request.scratch, &model.name, &target.name);
     let none = |reason: &'static str| Error::NoJournal {
         path: path.clone(),
@@ -92,19 +81,7 @@ async fn one(
         return Err(none("it is of another model, device or engine"));
     }
     let lockfile = decode(&lock)?;
-    let key = DeploymentKey {
-        model: model.name.clone(),
-        target: target.name.clone(),
-    };
-    let old = lockfile.deployments.get(&key).cloned();
-    let findings = old
-        .as_ref()
-        .map_or_else(Vec::new, |old| old.compare(&job.current()));
-    let earlier = Earlier {
-        lockfile: &lockfile,
-        old,
-        findings: &findings,
-    };
+    let earlier = Earlier::of(&job, &lockfile);
     let trials = Trials::of_replay(&request, reporter, &job, Arc::new(Memory::new()));
     let bench = Bench::replay(entries.collect());
     let mut search = search(&request, reporter, &job, bench, trials, &earlier, &known);
@@ -120,5 +97,5 @@ async fn one(
         n_evaluations: search.session.budget.n_spent(),
         is_complete,
     });
-    Ok(is_complete)
+    Ok(())
 }

@@ -13,7 +13,7 @@ use crate::backend::{Backend, BackendError};
 use crate::device::Target;
 use crate::event::{Event, Reporter};
 use crate::fsx;
-use crate::lock::{Deployment, DeploymentKey, Finding, Lockfile, encode};
+use crate::lock::{Deployment, Lockfile, encode};
 use crate::store::{Batch, LabelStore, Sqlite};
 
 /// What a run came to.
@@ -69,25 +69,23 @@ pub async fn run_with(
                 return Ok(summary);
             }
             let job = Job::new(request, model, target, &source, open_backend)?;
-            let key = DeploymentKey {
-                model: model.name.clone(),
-                target: target.name.clone(),
-            };
-            let old = lockfile.deployments.get(&key).cloned();
-            let findings = old
+            let key = job.key();
+            let earlier = Earlier::of(&job, &lockfile);
+            let is_stale = !earlier.findings.is_empty();
+            let renamed = earlier
+                .old
                 .as_ref()
-                .map_or_else(|| vec![Finding::Missing], |old| old.compare(&job.current()));
-            let renamed = old.as_ref().is_some_and(|old| old.file != source.file);
-            if request.is_locked && !findings.is_empty() {
-                return Err(stale(&key, &findings));
+                .is_some_and(|old| old.file != source.file);
+            if request.is_locked && is_stale {
+                return Err(stale(&key, &earlier.findings));
             }
             if request.is_dry_run {
                 plan(&job, &lockfile, reporter);
-                summary.lock_changed |= !findings.is_empty();
+                summary.lock_changed |= is_stale;
                 continue;
             }
-            let settled = match old {
-                Some(old) if findings.is_empty() => {
+            let settled = match earlier {
+                Earlier { old: Some(old), .. } if !is_stale => {
                     let file = if request.is_locked {
                         old.file
                     } else {
@@ -95,15 +93,10 @@ pub async fn run_with(
                     };
                     kept(Deployment { file, ..old })
                 }
-                old => {
+                earlier => {
                     let store = match &store {
                         Some(store) => store.clone(),
                         None => store.insert(open_store(&request.home)?).clone(),
-                    };
-                    let earlier = Earlier {
-                        lockfile: &lockfile,
-                        old,
-                        findings: &findings,
                     };
                     let adapted = adapt(request, reporter, &job, store, earlier).await?;
                     let Some(settled) = adapted else {
@@ -114,7 +107,7 @@ pub async fn run_with(
                 }
             };
             let changed = lockfile.deployments.get(&key) != Some(&settled.deployment);
-            if changed && (!findings.is_empty() || renamed) {
+            if changed && (is_stale || renamed) {
                 lockfile.deployments.insert(key, settled.deployment.clone());
                 fsx::replace_if_changed(&request.lockfile(), encode(&lockfile)?.as_bytes())?;
             }
