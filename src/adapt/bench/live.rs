@@ -19,6 +19,7 @@ use crate::cpu::{Builder, Quiet, allowed_cpus, cpus_beside};
 use crate::digest::Digest;
 use crate::fsx::FsErrorKind;
 use crate::label::{Latency, Outcome};
+use crate::measure::protocol::Verified;
 use crate::measure::{Worker, WorkerError, WorkerSpec};
 use crate::queue::{Verdict, verdict};
 
@@ -161,8 +162,7 @@ impl Live {
     }
 
     /// Checks and times an artifact in slot 0. `expected_ns` is about how long a run takes, and
-    /// `give_up_ns` how long it may take. A worker that somebody ended is
-    /// replaced, later and later.
+    /// `give_up_ns` how long it may take. A worker that somebody ended is replaced, later and later.
     ///
     /// # Errors
     /// [`WorkerError`] says how the trial ended instead.
@@ -201,10 +201,9 @@ impl Live {
     ) -> Result<Trial, WorkerError> {
         let started = Instant::now();
         let _quiet = self.quiet();
-        let (reference, limit) = (self.reference.clone(), self.limit);
+        let verified = self.verified(0, artifact).await?;
+        let limit = self.limit;
         let worker = self.worker()?;
-        worker.load(0, artifact.clone(), limit).await?;
-        let verified = worker.verify(0, reference, limit).await?;
         let expected = if let Some(ns) = expected_ns {
             ns
         } else {
@@ -226,14 +225,18 @@ impl Live {
     /// # Errors
     /// [`WorkerError`] says how the trial ended instead.
     pub(super) async fn check(&mut self, artifact: &Artifact) -> Result<Trial, WorkerError> {
-        let (reference, limit) = (self.reference.clone(), self.limit);
-        let worker = self.worker()?;
-        worker.load(0, artifact.clone(), limit).await?;
-        let verified = worker.verify(0, reference, limit).await?;
         Ok(Trial {
-            verified,
+            verified: self.verified(0, artifact).await?,
             ..Trial::whole(0.0)
         })
+    }
+
+    /// Loads an artifact into a slot and compares its numbers with the reference.
+    async fn verified(&mut self, slot: u32, artifact: &Artifact) -> Result<Verified, WorkerError> {
+        let (reference, limit) = (self.reference.clone(), self.limit);
+        let worker = self.worker()?;
+        worker.load(slot, artifact.clone(), limit).await?;
+        worker.verify(slot, reference, limit).await
     }
 
     /// Takes a few samples of an artifact in slot 1, to see whether the device is as fast as it was;
@@ -274,14 +277,13 @@ impl Live {
     ) -> Result<Vec<Vec<u64>>, WorkerError> {
         let started = Instant::now();
         let _quiet = self.quiet();
-        let (reference, limit) = (self.reference.clone(), self.limit);
         self.glanced = None;
-        let worker = self.worker()?;
         let slots: Vec<u32> = (0..artifacts.len() as u32).collect();
-        for (slot, artifact) in slots.iter().zip(artifacts) {
-            worker.load(*slot, (*artifact).clone(), limit).await?;
-            worker.verify(*slot, reference.clone(), limit).await?;
+        for (&slot, artifact) in slots.iter().zip(artifacts) {
+            self.verified(slot, artifact).await?;
         }
+        let limit = self.limit;
+        let worker = self.worker()?;
         let rounds = within(COMPARE_TIME, expected_ns * artifacts.len() as f64, ROUNDS);
         let mut samples = vec![Vec::new(); artifacts.len()];
         for block in 0..2 {
