@@ -281,12 +281,11 @@ fn two_adaptations_of_one_workspace_take_turns() {
     assert!(said[0].contains("(0 evaluations"), "{said:?}");
 }
 
-#[tokio::test]
-async fn a_busy_device_is_waited_for_until_an_interrupt() {
+#[test]
+fn a_busy_device_is_waited_for_until_an_interrupt() {
     let sandbox = Sandbox::with_tiny(&tiny::two());
-    let _device = Device::hold(&sandbox.home(), "somebody else", |_| {})
-        .await
-        .unwrap();
+    let device = Device::try_hold(&sandbox.home(), "somebody else");
+    let _device = device.unwrap().unwrap();
     let mut running = Running::start(&sandbox, "adapt");
     let line = running.line();
     let expected = "    Blocking waiting for `cpu`, held by `somebody else` (process ";
