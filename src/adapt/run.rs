@@ -153,5 +153,5 @@ fn plan(job: &Job<'_>, lockfile: &Lockfile, reporter: &dyn Reporter) {
 
 fn open_store(home: &Path) -> Result<Sqlite, Error> {
     fsx::create_dir_all(home)?;
-    Ok(Sqlite::open(&home.join("labels.sqlite"))?)
+    Ok(Sqlite::open(&Sqlite::path_in(home))?)
 }

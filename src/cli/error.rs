@@ -13,6 +13,7 @@ use crate::device::ProfileError;
 use crate::fsx::FsError;
 use crate::lock::LockError;
 use crate::onnx;
+use crate::store::StoreError;
 
 /// What kind of failure: it decides the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -162,6 +163,13 @@ impl From<ProfileError> for Error {
 
 impl From<onnx::Error> for Error {
     fn from(error: onnx::Error) -> Self {
+        let help = error.help();
+        Self::failed(error).maybe_help(help)
+    }
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
         let help = error.help();
         Self::failed(error).maybe_help(help)
     }

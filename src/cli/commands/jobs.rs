@@ -39,11 +39,10 @@ enum Action {
 
 /// Lists jobs, or changes one.
 pub(crate) fn run(args: &Args, ctx: &Ctx) -> Result<Outcome, Error> {
-    let path = ctx.home()?.join("labels.sqlite");
+    let path = Sqlite::path_in(&ctx.home()?);
     // A look at the queue makes none.
     let queue = if path.exists() {
-        let store = Sqlite::open(&path).map_err(crate::adapt::Error::Store)?;
-        Some(Queue::of(store))
+        Some(Queue::of(Sqlite::open(&path)?))
     } else {
         None
     };
@@ -51,49 +50,43 @@ pub(crate) fn run(args: &Args, ctx: &Ctx) -> Result<Outcome, Error> {
         .build()
         .map_err(|error| Error::failed(error).context("cannot start the runtime"))?;
     runtime.block_on(async {
-        match (args.action, queue) {
-            (None, queue) => {
-                let jobs = match queue {
-                    Some(queue) => queue.jobs().await.map_err(crate::adapt::Error::Store)?,
-                    None => Vec::new(),
-                };
-                let is_shown = |state| args.all || state == JobState::Running;
-                let jobs = jobs.into_iter().filter(|job| is_shown(job.state));
-                ctx.console.answer(&Jobs {
-                    jobs: jobs.collect(),
-                });
-                Ok(Outcome::Done)
-            }
-            (Some(action), queue) => {
-                let (Action::Cancel { id } | Action::Priority { id, .. }) = action;
-                let job = JobId(id);
-                let is_at_work = match (action, queue) {
-                    (_, None) => false,
-                    (Action::Cancel { .. }, Some(queue)) => {
-                        let asked = queue.cancel(job).await;
-                        asked.map_err(crate::adapt::Error::Store)?
-                    }
-                    (Action::Priority { level, .. }, Some(queue)) => {
-                        let changed = queue.prioritise(job, level).await;
-                        changed.map_err(crate::adapt::Error::Store)?
-                    }
-                };
-                if !is_at_work {
-                    let none = Error::usage(format!("no job {id} is running"));
-                    return Err(none.help("`cargo metainfer jobs` lists those that are"));
-                }
-                match action {
-                    Action::Cancel { .. } => {
-                        let note = format!("job {id}: it ends with the best so far");
-                        ctx.console.status("Cancelling", &note);
-                    }
-                    Action::Priority { level, .. } => {
-                        let note = format!("job {id} to {}", level.name());
-                        ctx.console.status("Changed", &note);
-                    }
-                }
-                Ok(Outcome::Done)
-            }
+        match args.action {
+            None => list(args.all, queue, ctx).await,
+            Some(action) => change(action, queue, ctx).await,
         }
     })
+}
+
+async fn list(all: bool, queue: Option<Queue>, ctx: &Ctx) -> Result<Outcome, Error> {
+    let mut jobs = match queue {
+        Some(queue) => queue.jobs().await?,
+        None => Vec::new(),
+    };
+    jobs.retain(|job| all || job.state == JobState::Running);
+    ctx.console.answer(&Jobs { jobs });
+    Ok(Outcome::Done)
+}
+
+async fn change(action: Action, queue: Option<Queue>, ctx: &Ctx) -> Result<Outcome, Error> {
+    let (Action::Cancel { id } | Action::Priority { id, .. }) = action;
+    let none = || {
+        let none = Error::usage(format!("no job {id} is running"));
+        none.help("`cargo metainfer jobs` lists those that are")
+    };
+    let queue = queue.ok_or_else(none)?;
+    let (is_at_work, verb, note) = match action {
+        Action::Cancel { .. } => {
+            let note = format!("job {id}: it ends with the best so far");
+            (queue.cancel(JobId(id)).await?, "Cancelling", note)
+        }
+        Action::Priority { level, .. } => {
+            let changed = queue.prioritise(JobId(id), level).await?;
+            (changed, "Changed", format!("job {id} to {}", level.name()))
+        }
+    };
+    if !is_at_work {
+        return Err(none());
+    }
+    ctx.console.status(verb, &note);
+    Ok(Outcome::Done)
 }

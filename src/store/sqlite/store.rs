@@ -1,6 +1,6 @@
 //! The store over the file.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -35,6 +35,11 @@ impl Sqlite {
             n_rejected: Arc::default(),
             is_read_only: opened.is_read_only,
         })
+    }
+
+    /// Returns where a user's data directory has its labels.
+    pub fn path_in(home: &Path) -> PathBuf {
+        home.join("labels.sqlite")
     }
 
     /// Returns whether recording is impossible.
