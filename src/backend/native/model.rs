@@ -231,8 +231,11 @@ impl Prepared for Model {
 
     fn refinements(&self, candidates: &[Candidate], options: &Mapping) -> Vec<Mapping> {
         let mut found: Vec<Mapping> = Vec::new();
-        let program = self.assemble(candidates, options);
-        let threads = program.map_or(1, |program| program.threads);
+        // A program of which nothing can be divided runs on one thread, however many there are.
+        let threads = match threads(options, self.threads) {
+            Ok(2..) => self.assemble(candidates, options).map_or(1, |p| p.threads),
+            _ => 1,
+        };
         // What runs some rows at a time is done by one of several threads.
         if threads > 1 {
             for n in fewer(threads) {
