@@ -64,7 +64,7 @@ impl Builder {
             state.cpus = allowed_cpus();
         }
         state.builders.insert(number, kind);
-        state.place(number, kind);
+        state.place(number, kind, &state.free());
         Self {
             number,
             _thread: PhantomData,
@@ -108,15 +108,16 @@ impl Drop for Quiet {
 
 impl State {
     fn place_all(&self) {
+        let free = self.free();
         for (&number, &kind) in &self.builders {
-            self.place(number, kind);
+            self.place(number, kind, &free);
         }
     }
 
-    /// Puts a builder where it may run now. One that is gone meanwhile needs no place.
-    fn place(&self, number: libc::pid_t, kind: Kind) {
-        let free = self.free();
-        let cpus = if free.is_empty() { &self.cpus } else { &free };
+    /// Puts a builder where it may run now: on a free processor, if there is one. One that is gone
+    /// meanwhile needs no place.
+    fn place(&self, number: libc::pid_t, kind: Kind, free: &[usize]) {
+        let cpus = if free.is_empty() { &self.cpus } else { free };
         match kind {
             Kind::Thread => drop(set_cpus(number, cpus)),
             Kind::Process => {
