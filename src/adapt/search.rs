@@ -9,7 +9,7 @@ use super::journal::{Entry, Stop};
 use super::ledger;
 use super::pipeline::Flight;
 use super::session::Session;
-use super::trials::{Entrance, Ticket, Trials, Turn};
+use super::trials::{Ticket, Trials, Turn};
 use super::{Error, Request};
 use crate::backend::{Artifact, BackendError};
 use crate::event::Reporter;
@@ -123,13 +123,11 @@ impl Search<'_> {
             self.bench.note(&Entry::Refused)?;
             return Ok(None);
         }
-        match self.trials.begin(choices, purpose).await? {
-            Entrance::Open(ticket) => Ok(Some(ticket)),
-            Entrance::Held | Entrance::Cursed => {
-                self.bench.note(&Entry::Refused)?;
-                Ok(None)
-            }
+        let ticket = self.trials.begin(choices, purpose).await?;
+        if ticket.is_none() {
+            self.bench.note(&Entry::Refused)?;
         }
+        Ok(ticket)
     }
 
     /// Measures the untuned default; counts as an evaluation unless an earlier run spent it.

@@ -48,16 +48,6 @@ pub(super) struct Ticket {
     purpose: Purpose,
 }
 
-/// Whether a trial may be begun.
-pub(super) enum Entrance {
-    /// It was begun.
-    Open(Ticket),
-    /// Another run is at it.
-    Held,
-    /// It was begun several times, and the run ended each time: it is not begun again.
-    Cursed,
-}
-
 /// What was said while waiting.
 #[derive(Default)]
 struct Waiting {
@@ -147,7 +137,8 @@ impl<'a> Trials<'a> {
         }
     }
 
-    /// Begins a trial.
+    /// Begins a trial; `None` if another run is at it, or if it was begun several times and the run
+    /// ended each time.
     ///
     /// # Errors
     /// If the store does not work.
@@ -155,16 +146,16 @@ impl<'a> Trials<'a> {
         &self,
         choices: &Choices,
         purpose: Purpose,
-    ) -> Result<Entrance, Error> {
+    ) -> Result<Option<Ticket>, Error> {
         let Some(desk) = &self.desk else {
-            return Ok(Entrance::Open(Ticket {
+            return Ok(Some(Ticket {
                 lease: None,
                 purpose,
             }));
         };
         let begun = desk.queue.begin(desk.job, key(choices), purpose).await?;
         let Some(begun) = begun else {
-            return Ok(Entrance::Held);
+            return Ok(None);
         };
         let ticket = Ticket {
             lease: Some(begun.lease),
@@ -173,10 +164,10 @@ impl<'a> Trials<'a> {
         if begun.n_attempts > MOST_ATTEMPTS {
             self.end(ticket, TrialState::Failed, Batch::default())
                 .await?;
-            return Ok(Entrance::Cursed);
+            return Ok(None);
         }
         self.tell(ticket, TrialState::Queued);
-        Ok(Entrance::Open(ticket))
+        Ok(Some(ticket))
     }
 
     /// Moves a trial on; one that is no longer ours shows so at its end.

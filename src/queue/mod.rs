@@ -17,4 +17,4 @@ pub use job::{Job, JobId, JobSpec, JobState};
 pub use lease::{LEASE, Lease, Uptime};
 pub use priority::{Priority, Waiting, first};
 pub use retry::{MOST_ATTEMPTS, Verdict, verdict};
-pub use trial::{Trial, TrialId, TrialState};
+pub use trial::{TrialId, TrialState};

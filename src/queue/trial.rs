@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::label::Purpose;
-
 /// Number of a trial, unique in its store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -27,19 +25,6 @@ pub enum TrialState {
     Failed,
     /// Nobody wants it any more, or whoever had it is gone.
     Dropped,
-}
-
-/// A trial as it is kept.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trial {
-    /// Its number.
-    pub id: TrialId,
-    /// Why it is run.
-    pub purpose: Purpose,
-    /// How far it is.
-    pub state: TrialState,
-    /// How often it was begun.
-    pub n_attempts: u32,
 }
 
 impl TrialState {
