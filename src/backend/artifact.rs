@@ -135,6 +135,18 @@ pub struct View {
 }
 
 impl View {
+    /// Returns how dense elements lie, whatever their shape.
+    pub const fn dense(len: usize) -> Self {
+        Self {
+            offset: 0,
+            dims: [1, 1, 1, len],
+            block: 1,
+            n_stride: len,
+            block_stride: len,
+            row_stride: len,
+        }
+    }
+
     /// Returns the index of element `(n, c, h, w)`.
     pub fn index(&self, n: usize, c: usize, h: usize, w: usize) -> usize {
         self.offset

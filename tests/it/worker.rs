@@ -117,14 +117,7 @@ const X: [f32; 4] = [1.0, 2.0, 3.0, 4.0];
 const H: [f32; 4] = [12.0, 24.0, 36.0, 48.0];
 const Y: [f32; 4] = [13.0, 25.0, 37.0, 49.0];
 
-const FLAT: View = View {
-    offset: 0,
-    dims: [1, 1, 1, 4],
-    block: 1,
-    n_stride: 4,
-    block_stride: 4,
-    row_stride: 4,
-};
+const FLAT: View = View::dense(4);
 
 const SOURCE: &str = r#"
 #![no_std]

@@ -10,7 +10,7 @@ use super::buffer::Buffer;
 use super::reference::{Tensors, Values, element};
 use super::refusal::Refusal;
 use super::slot::Slot;
-use crate::backend::{IoSpec, Place, TraceSpec, View};
+use crate::backend::{Place, TraceSpec, View};
 use crate::graph::DType;
 use crate::measure::protocol::{StepCheck, Verified};
 
@@ -86,7 +86,7 @@ pub(super) fn verify(slot: &mut Slot, tensors: &Tensors<'_>) -> Result<Verified,
         slot.run(0, slot.n_steps());
         let outputs = slot.artifact.outputs.iter().zip(&slot.outputs);
         for (idx, (io, buffer)) in outputs.enumerate() {
-            let view = dense(io);
+            let view = View::dense(io.shape.len());
             let reference = tensors.get(&io.name, io.shape.len())?;
             let step = if is_byte(io.dtype) {
                 1.0
@@ -283,17 +283,5 @@ fn poison(slot: &mut Slot) {
             DType::F16 => buffer.bytes_mut().fill(0xff),
             _ => {}
         }
-    }
-}
-
-fn dense(io: &IoSpec) -> View {
-    let n = io.shape.len();
-    View {
-        offset: 0,
-        dims: [1, 1, 1, n],
-        block: 1,
-        n_stride: n,
-        block_stride: n,
-        row_stride: n,
     }
 }

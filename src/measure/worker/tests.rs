@@ -186,14 +186,7 @@ proptest! {
 
 #[test]
 fn integers_next_to_the_right_ones_are_right_and_others_are_not() {
-    let view = View {
-        offset: 0,
-        dims: [1, 1, 1, 4],
-        block: 1,
-        n_stride: 4,
-        block_stride: 4,
-        row_stride: 4,
-    };
+    let view = View::dense(4);
     let check = |actual: [u8; 4], is_right: bool| {
         let reference = Values {
             dtype: DType::U8,
@@ -211,14 +204,7 @@ fn integers_next_to_the_right_ones_are_right_and_others_are_not() {
 #[test]
 fn many_integers_next_to_the_right_ones_are_wrong() {
     let n_elements = 100;
-    let view = View {
-        offset: 0,
-        dims: [1, 1, 1, n_elements],
-        block: 1,
-        n_stride: n_elements,
-        block_stride: n_elements,
-        row_stride: n_elements,
-    };
+    let view = View::dense(n_elements);
     let reference = Values {
         dtype: DType::U8,
         bytes: &vec![50; n_elements],
@@ -236,14 +222,7 @@ fn many_integers_next_to_the_right_ones_are_wrong() {
 #[test]
 fn halves_next_to_the_right_ones_are_right_if_they_are_few() {
     let n_elements = 100;
-    let view = View {
-        offset: 0,
-        dims: [1, 1, 1, n_elements],
-        block: 1,
-        n_stride: n_elements,
-        block_stride: n_elements,
-        row_stride: n_elements,
-    };
+    let view = View::dense(n_elements);
     // From 2⁻¹⁰ on, each a step above the one before.
     let right: Vec<u16> = (0x1400..).take(n_elements).collect();
     let bytes =
