@@ -70,7 +70,8 @@ fn bury(connection: &Connection, workspace: Option<&str>, now: &Uptime) -> rusql
     Ok(())
 }
 
-/// Renews a job's lease; returns what its run is to do.
+/// Renews a job's lease; returns what its run is to do. A renewal that comes after the end opens
+/// nothing again.
 pub(super) fn renew(
     connection: &mut Connection,
     job: JobId,
@@ -79,7 +80,7 @@ pub(super) fn renew(
 ) -> rusqlite::Result<Orders> {
     connection.query_row(
         "UPDATE job SET state = 'running', boot = ?2, lease_ms = ?3, n_evaluations = ?4 \
-         WHERE id = ?1 RETURNING is_cancelled, priority",
+         WHERE id = ?1 AND state IN ('running', 'lost') RETURNING is_cancelled, priority",
         params![job.0, now.boot, now.lease_end_ms(), n_evaluations],
         |row| {
             let priority: String = row.get(1)?;

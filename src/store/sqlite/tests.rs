@@ -102,6 +102,8 @@ async fn a_trial_ends_with_its_records_once_and_in_order() {
     let open = &queue.jobs().await.unwrap()[0];
     assert_eq!((open.n_open, open.state), ([1, 0, 0, 0], JobState::Running));
     queue.close(job, JobState::Done, 12).await.unwrap();
+    // One that was on its way.
+    assert!(queue.renew(job, 11).await.is_err());
     let closed = &queue.jobs().await.unwrap()[0];
     assert_eq!((closed.n_open, closed.n_evaluations), ([0; 4], 12));
     assert_eq!(closed.state, JobState::Done);
