@@ -12,13 +12,16 @@ const MODEL: &str = "ocr-cls";
 /// Evaluations that the main job may spend.
 const MAX_EVALUATIONS: &str = "24";
 
+/// How long adaptations run under faults.
+const SOAK_MINUTES: &str = "2";
+
 /// Top-1 of the reference on the fixture's validation set.
 const TOP_1: &str = "top-1 0.896 ";
 
 /// What to run.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Leave out the main job: adapting and deploying a real model
+    /// Leave out the main job, adapting and deploying a real model, and the soak
     #[arg(long)]
     no_main_job: bool,
 }
@@ -39,7 +42,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         return Ok(());
     }
     fixture()?;
-    main_job()
+    main_job()?;
+    shell::run(cargo().args(["xtask", "soak", "--minutes", SOAK_MINUTES, "--no-build"]))
 }
 
 /// Deploys the fixture and checks the top-1 that its application prints. Untuned, as a lock may be

@@ -14,6 +14,7 @@ mod models;
 mod peers;
 mod seeds;
 mod shell;
+mod soak;
 mod tidy;
 
 use std::process::ExitCode;
@@ -39,6 +40,11 @@ enum Command {
     Seeds,
     /// Run the ONNX project's own test cases on the native backend
     Conformance(conformance::Args),
+    /// Adapt models under faults and see whether every promise is kept
+    Soak(soak::Args),
+    /// Compile with faults for `soak`
+    #[command(hide = true)]
+    SoakRustc(soak::compiler::Args),
     /// Run everything that CI runs
     Ci(ci::Args),
 }
@@ -55,6 +61,8 @@ fn main() -> Result<ExitCode> {
         Command::Seeds => seeds::run(),
         Command::Rten(args) => peers::rten::run(&args),
         Command::Conformance(args) => conformance::run(&args),
+        Command::Soak(args) => soak::run(&args),
+        Command::SoakRustc(args) => soak::compiler::run(&args),
         Command::Ci(args) => ci::run(&args),
     }
     .map(|()| ExitCode::SUCCESS)
