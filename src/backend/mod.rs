@@ -9,5 +9,5 @@ mod failure;
 pub mod native;
 
 pub use api::{Backend, BackendError, Prepared};
-pub use artifact::{Artifact, Fill, IoSpec, Place, StepSpec, TraceSpec, View};
+pub use artifact::{Artifact, Fill, HUGE_PAGES_FROM, IoSpec, Place, StepSpec, TraceSpec, View};
 pub use failure::Failure;

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::names::crate_name;
 use super::tensor::{Tensor, comment, literal, tensors};
 use super::{DeployError, Program};
-use crate::backend::{Fill, IoSpec};
+use crate::backend::{Fill, HUGE_PAGES_FROM, IoSpec};
 use crate::device::Isa;
 
 /// Where the crate will be.
@@ -84,6 +84,8 @@ struct Context<'a> {
     standalone: bool,
     threads: usize,
     arena_bytes: usize,
+    /// Whether the arena asks for huge pages.
+    huge_pages: bool,
     fills: &'a [Fill],
     weights_len: usize,
     inputs: Vec<Tensor>,
@@ -153,6 +155,7 @@ impl<'a> Context<'a> {
             standalone: placement == Placement::Standalone,
             threads: program.threads,
             arena_bytes: program.arena_bytes.max(1),
+            huge_pages: program.arena_bytes >= HUGE_PAGES_FROM,
             fills: &program.fills,
             weights_len: program.weights.len(),
             inputs: tensors(&program.inputs)?,

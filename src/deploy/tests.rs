@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 
 use super::*;
-use crate::backend::{Backend, IoSpec, native};
+use crate::backend::{Backend, HUGE_PAGES_FROM, IoSpec, native};
 use crate::device::Isa;
 use crate::fsx;
 use crate::graph::{
@@ -290,6 +290,21 @@ fn rust_program_uses_it_as_a_dependency_without_a_warning() {
 fn crate_passes_the_checks_of_a_strict_workspace() {
     let (_directory, out) = exported(&program());
     check_strictly(&out);
+}
+
+#[test]
+fn a_large_arena_asks_for_huge_pages_and_a_small_one_does_not() {
+    let (_directory, out) = exported(&program());
+    let library = |out: &Path| fsx::read_to_string(&out.join("src/lib.rs")).unwrap();
+    assert!(!library(&out).contains("madvise"));
+    let large = Program {
+        arena_bytes: HUGE_PAGES_FROM + 20,
+        ..program()
+    };
+    let (_directory, out) = exported(&large);
+    assert!(library(&out).contains("madvise"));
+    check_strictly(&out);
+    check_from_c(&out);
 }
 
 /// Runs compiler, documentation and lints with warnings as errors.

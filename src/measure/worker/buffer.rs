@@ -8,6 +8,7 @@ use std::ptr::{self, NonNull};
 use std::slice;
 
 use super::refusal::Refusal;
+use crate::backend::HUGE_PAGES_FROM;
 use crate::label::Outcome;
 
 /// Zeroed bytes behind the end, which vector loads may touch.
@@ -22,11 +23,22 @@ pub(super) struct Buffer {
     start: NonNull<u8>,
     n_bytes: usize,
     n_mapped: usize,
+    is_arena: bool,
 }
 
 impl Buffer {
     /// Takes zeroed memory.
     pub(super) fn zeroed(n_bytes: usize) -> Result<Self, Refusal> {
+        Self::new(n_bytes, false)
+    }
+
+    /// Takes zeroed memory for the values of a run, on pages as a deployed model has them: huge ones
+    /// from [`HUGE_PAGES_FROM`] on.
+    pub(super) fn arena(n_bytes: usize) -> Result<Self, Refusal> {
+        Self::new(n_bytes, true)
+    }
+
+    fn new(n_bytes: usize, is_arena: bool) -> Result<Self, Refusal> {
         let refusal = || Refusal {
             outcome: Outcome::OutOfMemory,
             message: format!("cannot allocate {n_bytes} bytes"),
@@ -46,11 +58,25 @@ impl Buffer {
         if start == libc::MAP_FAILED {
             return Err(refusal());
         }
+        #[cfg(target_os = "linux")]
+        if is_arena && n_bytes >= HUGE_PAGES_FROM {
+            // SAFETY: advice on memory that is ours; a system that does not take it says so, and
+            // the pages are small.
+            unsafe { libc::madvise(start, n_mapped, libc::MADV_HUGEPAGE) };
+        }
         Ok(Self {
             start: NonNull::new(start.cast()).ok_or_else(refusal)?,
             n_bytes,
             n_mapped,
+            is_arena,
         })
+    }
+
+    /// Takes memory of the same kind on other pages, with what is in this one.
+    pub(super) fn moved(&self) -> Result<Self, Refusal> {
+        let mut buffer = Self::new(self.n_bytes, self.is_arena)?;
+        buffer.bytes_mut().copy_from_slice(self.bytes());
+        Ok(buffer)
     }
 
     /// Takes memory with a copy of bytes.

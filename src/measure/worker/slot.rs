@@ -78,7 +78,7 @@ impl Slot {
         let (inputs, outputs) = (&artifact.inputs, &artifact.outputs);
         let inputs = inputs.iter().map(allocate).collect::<Result<_, _>>()?;
         let outputs = outputs.iter().map(allocate).collect::<Result<_, _>>()?;
-        let mut arena = Buffer::zeroed(artifact.arena_bytes)?;
+        let mut arena = Buffer::arena(artifact.arena_bytes)?;
         for fill in &artifact.fills {
             let bytes = arena.bytes_mut().get_mut(fill.offset..);
             let bytes = bytes.and_then(|bytes| bytes.get_mut(..fill.len));
@@ -141,7 +141,7 @@ impl Slot {
         let buffers = self.inputs.iter_mut().chain(&mut self.outputs);
         for buffer in buffers.chain([&mut self.arena, &mut self.weights]) {
             // The old pages are given up only when the new ones are taken.
-            *buffer = Buffer::copy_of(buffer.bytes())?;
+            *buffer = buffer.moved()?;
         }
         Ok(())
     }
