@@ -352,7 +352,8 @@ impl Search<'_> {
         }
     }
 
-    fn report_evaluation(&self, n_labels: usize, n_failures: usize) {
+    /// Says that an evaluation is over.
+    pub(super) fn report_evaluation(&self, n_labels: usize, n_failures: usize) {
         let baseline_ns = self
             .baseline
             .as_ref()

@@ -263,6 +263,7 @@ async fn enter(
                 let batch = Batch::of(evaluation, Vec::new());
                 let ended = search.trials.end(ticket, TrialState::Failed, batch);
                 ended.await?;
+                search.report_evaluation(0, 1);
             }
         }
     } else {
