@@ -77,27 +77,26 @@ impl Records {
     }
 
     /// Returns how many evaluations or labels say again what another one said. What a lost device
-    /// left unsaid may be tried again.
+    /// left unsaid may be tried again; conversions, which have no content, may be several in one
+    /// artifact.
     pub(super) fn n_doubled(&self) -> usize {
-        let is_said = |outcome| outcome != Outcome::DeviceLost;
-        let spent: Vec<Digest> = self
-            .spent()
-            .filter(|evaluation| is_said(evaluation.outcome))
-            .map(|evaluation| evaluation.artifact)
-            .collect();
-        let labels = self.labels.iter().filter(|label| is_said(label.outcome));
-        let labels: Vec<_> = labels
-            .map(|label| {
-                (
-                    label.task.structure,
-                    &label.candidate,
-                    label.provenance.artifact,
-                )
-            })
-            .collect();
-        let different = spent.iter().collect::<BTreeSet<_>>().len();
-        let different_labels = labels.iter().collect::<BTreeSet<_>>().len();
-        spent.len() - different + labels.len() - different_labels
+        let spent = self.spent().filter(|e| e.outcome != Outcome::DeviceLost);
+        let labels = self.labels.iter();
+        let labels = labels.filter(|label| {
+            let failed_to_build = label.provenance.artifact.is_none();
+            (label.content.is_some() || failed_to_build) && label.outcome != Outcome::DeviceLost
+        });
+        n_repeated(spent.map(|evaluation| evaluation.artifact))
+            + n_repeated(labels.map(|label| {
+                let Label {
+                    task,
+                    candidate,
+                    content,
+                    provenance,
+                    ..
+                } = label;
+                (task.structure, candidate, content, provenance.artifact)
+            }))
     }
 
     /// Returns the names of all records.
@@ -115,4 +114,11 @@ impl Ids {
         let evaluations = self.evaluations.difference(&later.evaluations).count();
         evaluations + self.labels.difference(&later.labels).count()
     }
+}
+
+/// Returns how many of some things were there before.
+fn n_repeated<T: Ord>(things: impl Iterator<Item = T>) -> usize {
+    let mut seen = BTreeSet::new();
+    let are_new = things.map(|thing| seen.insert(thing));
+    are_new.filter(|is_new| !is_new).count()
 }

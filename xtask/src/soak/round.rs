@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
+use serde_json::Value;
 
 use super::clock::Clock;
 use super::compiler::{Files, is_faulty};
@@ -150,10 +151,10 @@ impl Round<'_> {
         self.replay(dice)?;
         let (_, said) = self.workspace.say(&["jobs", "--message-format", "json"])?;
         let own = self.workspace.dir.display().to_string();
-        if said
+        let jobs = said
             .lines()
-            .any(|line| line.contains("\"running\"") && line.contains(&own))
-        {
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        if jobs.into_iter().any(|job| job["workspace"] == own.as_str()) {
             let what = "a job is said to be running that has ended";
             self.tally.violations.push(what.to_owned());
         }
