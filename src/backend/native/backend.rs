@@ -16,7 +16,7 @@ use crate::graph::{Graph, Partition};
 use crate::space::{Candidate, Mapping};
 
 /// Changes whenever the generator makes other code of the same templates; a test holds it to that.
-pub(super) const GENERATOR: u32 = 3;
+pub(super) const GENERATOR: u32 = 4;
 
 /// Name of the option that says how far kernels are optimised.
 const OPT_LEVEL: &str = "opt-level";

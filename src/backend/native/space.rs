@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::dspace::{default_dense, may_halve};
 use super::isa::{self, VectorTable};
-use super::kernels::{FOUR, are_halves, has_winograd};
+use super::kernels::{FOUR, are_halves, has_winograd, untuned_matmul, untuned_qmatmul};
 use super::layout::is_flat;
 use super::qspace::{default_qconv, default_qdepthwise};
 use super::spec::{Conv, Kind, Operation};
@@ -12,28 +12,22 @@ use super::wspace::default_winograd;
 use crate::device::Isa;
 use crate::space::{Facts, Mapping, ParamValue, SearchSpace, SpaceError, SpaceTemplate};
 
+/// Includes spaces below `templates/spaces` under their paths.
+macro_rules! shipped {
+    ($($name:literal,)*) => {
+        [$(($name, include_str!(concat!("../../../templates/spaces/", $name))),)*]
+    };
+}
+
 /// The shipped spaces by name.
-pub const SPACES: [(&str, &str); 5] = [
-    (
-        "native/conv.toml",
-        include_str!("../../../templates/spaces/native/conv.toml"),
-    ),
-    (
-        "native/depthwise.toml",
-        include_str!("../../../templates/spaces/native/depthwise.toml"),
-    ),
-    (
-        "native/dense.toml",
-        include_str!("../../../templates/spaces/native/dense.toml"),
-    ),
-    (
-        "native/qconv.toml",
-        include_str!("../../../templates/spaces/native/qconv.toml"),
-    ),
-    (
-        "native/qdepthwise.toml",
-        include_str!("../../../templates/spaces/native/qdepthwise.toml"),
-    ),
+pub const SPACES: [(&str, &str); 7] = shipped![
+    "native/conv.toml",
+    "native/depthwise.toml",
+    "native/dense.toml",
+    "native/matmul.toml",
+    "native/qconv.toml",
+    "native/qdepthwise.toml",
+    "native/qmatmul.toml",
 ];
 
 /// Parsed templates of the native backend's spaces.
@@ -43,8 +37,10 @@ pub struct Spaces {
     conv: SpaceTemplate,
     depthwise: SpaceTemplate,
     dense: SpaceTemplate,
+    matmul: SpaceTemplate,
     qconv: SpaceTemplate,
     qdepthwise: SpaceTemplate,
+    qmatmul: SpaceTemplate,
 }
 
 impl Spaces {
@@ -62,8 +58,10 @@ impl Spaces {
             conv: parse(SPACES[0])?,
             depthwise: parse(SPACES[1])?,
             dense: parse(SPACES[2])?,
-            qconv: parse(SPACES[3])?,
-            qdepthwise: parse(SPACES[4])?,
+            matmul: parse(SPACES[3])?,
+            qconv: parse(SPACES[4])?,
+            qdepthwise: parse(SPACES[5])?,
+            qmatmul: parse(SPACES[6])?,
         })
     }
 
@@ -132,12 +130,24 @@ impl Spaces {
                 fact("exact", usize::from(halves && are_halves(&dense.weights)));
                 &self.dense
             }
+            Kind::MatMul(matmul) => {
+                let [m, k, n] = matmul.extents;
+                fact("m", m);
+                fact("k", k);
+                fact("n", n);
+                fact("rows_total", matmul.n_rows());
+                fact("row_major", usize::from(matmul.rhs.column == 1));
+                if matmul.quantized.is_some() {
+                    &self.qmatmul
+                } else {
+                    &self.matmul
+                }
+            }
             Kind::Concat(_)
             | Kind::Resample(_)
             | Kind::Pool(_)
             | Kind::Map(_)
             | Kind::Table(_)
-            | Kind::MatMul(_)
             | Kind::Loops(_)
             | Kind::Alias => {
                 return Ok(None);
@@ -204,12 +214,13 @@ pub fn default_mapping(isa: Isa, operation: &Operation) -> Mapping {
             .unwrap_or_default(),
         Kind::Depthwise(conv) => default_depthwise(isa, conv),
         Kind::Dense(dense) => default_dense(isa, dense),
+        Kind::MatMul(matmul) if matmul.quantized.is_some() => untuned_qmatmul(isa, matmul),
+        Kind::MatMul(matmul) => untuned_matmul(isa, matmul),
         Kind::Concat(_)
         | Kind::Resample(_)
         | Kind::Pool(_)
         | Kind::Map(_)
         | Kind::Table(_)
-        | Kind::MatMul(_)
         | Kind::Loops(_)
         | Kind::Alias => Mapping::default(),
     }
@@ -238,6 +249,9 @@ fn prefers_width(isa: Isa, conv: &Conv) -> bool {
 /// choice: rows if there are enough and they do not depend on each other, or else channels.
 pub fn shared(threads: usize, operation: &Operation, mapping: Mapping) -> Mapping {
     let conv = match &operation.kind {
+        Kind::MatMul(matmul) if threads > 1 && matmul.quantized.is_none() => {
+            return mapping.with("share", "rows");
+        }
         Kind::Depthwise(conv) => Some(conv),
         _ => main_conv(operation),
     };

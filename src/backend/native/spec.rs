@@ -333,6 +333,13 @@ pub fn literal(value: f32) -> String {
     }
 }
 
+impl MatMul {
+    /// Returns the rows of all matrices.
+    pub fn n_rows(&self) -> usize {
+        self.extents[0] * self.batch.iter().product::<usize>()
+    }
+}
+
 impl Conv {
     /// Returns the zero rows and columns that the input needs around it: above, left, below and
     /// right.

@@ -5,27 +5,12 @@ use minijinja::{Value, context};
 use serde_json::json;
 
 use super::loops::{bind_sources, signature};
+use super::matmul_tiling::{Tiling, packed_before};
 use super::share::{Share, Shares};
 use super::source::{Kernel, KernelCtx, KernelError, Slot};
-use crate::backend::native::isa::{self, VectorTable};
 use crate::backend::native::spec::{MatMul, Matrix, Source, literal};
 use crate::graph::Tensor;
-
-/// Bytes of the left operand that one pass over the panels reads: half of a small L2 cache.
-const LEFT_BYTES: usize = 256 << 10;
-/// Largest number of vectors in a panel.
-const MOST_VECTORS: usize = 4;
-/// Bytes of a right operand that is read as it lies, so that it stays in L1.
-const UNPACKED_BYTES: usize = 24 << 10;
-
-/// How the work is cut: the numbers that a mapping may choose one day.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Tiling {
-    /// Rows of a tile.
-    rows: usize,
-    /// Vectors of a tile.
-    vectors: usize,
-}
+use crate::space::Mapping;
 
 /// What is divided among calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,47 +23,44 @@ enum Divided {
     Panels,
 }
 
-/// Makes the kernel.
+/// Makes the kernel; untuned if the mapping says nothing of products.
 ///
 /// # Errors
-/// [`KernelError::Render`] if the template fails.
-pub fn matmul(ctx: KernelCtx<'_>, matmul: &MatMul) -> Result<Kernel, KernelError> {
-    let table = isa::widest(ctx.isa);
+/// [`KernelError::Unsupported`] if the mapping does not fit the extents, [`KernelError::Render`] if
+/// the template fails.
+pub fn matmul(
+    ctx: KernelCtx<'_>,
+    matmul: &MatMul,
+    mapping: &Mapping,
+) -> Result<Kernel, KernelError> {
+    let tiling = Tiling::new(ctx, matmul, mapping)?;
+    let (table, tile) = (tiling.table, tiling.tile);
     let [m, k, n] = matmul.extents;
-    let tiling = Tiling::new(m, n, table);
-    let width = tiling.vectors * table.lanes;
+    let width = tile.vectors * table.lanes;
     let mut operands = matmul.operands.clone();
-    let shared = matmul.rhs.batch.iter().all(|&stride| stride == 0);
-    let constant = match &operands[1] {
-        Source::Constant(tensor) if shared => tensor.as_f32(),
-        _ => None,
-    };
-    let constant = constant.map(|data| pack(data, &matmul.rhs, [k, n], width));
-    let is_constant = constant.is_some();
-    if let Some(packed) = constant {
+    let known = packed_before(matmul).filter(|_| !tiling.reads_rows);
+    if let Some(data) = known {
+        let packed = pack(data, &matmul.rhs, [k, n], width);
         operands[1] = Source::Constant(Tensor::from_f32(packed).into());
     }
-    let reads_rows = matmul.rhs.column == 1 && n.is_multiple_of(table.lanes);
-    let is_small = k * n * size_of::<f32>() <= UNPACKED_BYTES || m <= 2 * tiling.rows;
-    let packs = !(is_constant || reads_rows && is_small);
+    let packed = !tiling.reads_rows;
+    let packs = packed && known.is_none();
     let room = if packs {
         n.div_ceil(width) * width * k * size_of::<f32>()
     } else {
         0
     };
     let depth = matmul.rhs.batch.iter().rposition(|&stride| stride > 0);
-    let packed = packs || is_constant;
     let has_residual = operands.len() > 2 + usize::from(matmul.addend.is_some());
     let addend = matmul.addend.as_ref();
-    let (row_tiles, block) = tiling.rows_of(m, k);
     let panels = n / width;
     let rest = n % width;
     let last = (rest > 0)
         .then(|| json!({ "vectors": rest.div_ceil(table.lanes), "part": rest % table.lanes }));
-    let whole = (panels > 0).then(|| json!({ "vectors": tiling.vectors, "part": 0 }));
+    let whole = (panels > 0).then(|| json!({ "vectors": tile.vectors, "part": 0 }));
     let kinds: Vec<_> = whole.iter().chain(&last).cloned().collect();
     let n_panels = panels + usize::from(last.is_some());
-    let divided = Divided::new(ctx.share, matmul, tiling.rows, n_panels, packs);
+    let divided = Divided::new(ctx.share, matmul, tile.rows, n_panels, packs);
     let bounds = |what, n| {
         let is_divided = divided.is_some_and(|(divided, _)| divided == what);
         let share = if is_divided {
@@ -91,12 +73,13 @@ pub fn matmul(ctx: KernelCtx<'_>, matmul: &MatMul) -> Result<Kernel, KernelError
     let facts = context! {
         rows => bounds(Divided::Rows, m), shared_panels => bounds(Divided::Panels, n_panels),
         matrices => matmul.batch.first().map(|&n| bounds(Divided::Matrices, n)),
-        M => m, K => k, N => n, ROWS => tiling.rows, R => tiling.vectors,
-        REST => m % tiling.rows, BLOCK => block,
+        M => m, K => k, N => n, ROWS => tile.rows, R => tile.vectors,
+        REST => m % tile.rows, BLOCK => tiling.pass, U => tiling.unroll,
+        DEPTH => (tiling.depth < k).then_some(tiling.depth), by_rows => tiling.is_by_rows,
         XR => matmul.lhs.row, XK => matmul.lhs.column, YR => matmul.result.row,
         BK => if packed { width } else { matmul.rhs.row },
         BP => if packed { width * k } else { width },
-        row_tiles, panels,
+        row_tiles => tiling.heights(m), panels,
         panel_kinds => Value::from(Serde(&kinds)), last => Value::from(Serde(&last)),
     };
     let places = context! {
@@ -149,52 +132,6 @@ impl Divided {
     }
 }
 
-impl Tiling {
-    /// Returns the tiling that should take the fewest cycles for a result of that size.
-    fn new(m: usize, n: usize, table: VectorTable) -> Self {
-        // A broadcast and, without fused multiply-add, a product need registers of their own.
-        let free = table.registers - 2;
-        let tilings = (1..=MOST_VECTORS).flat_map(|vectors| {
-            let most = (free.saturating_sub(vectors) / vectors).max(1);
-            (1..=most.min(m.max(1))).map(move |rows| Self { rows, vectors })
-        });
-        tilings
-            .min_by_key(|tiling| tiling.cost(m, n, table.lanes))
-            .unwrap_or(Self {
-                rows: 1,
-                vectors: 1,
-            })
-    }
-
-    /// Returns the estimated half-cycles for each step along the inner extent.
-    fn cost(self, m: usize, n: usize, lanes: usize) -> usize {
-        let of_panel = |vectors: usize| {
-            let of_rows = |rows: usize| {
-                // Two multiply-adds and two loads a cycle; a short chain waits for its results.
-                (rows * vectors).max(rows + vectors).max(8) + 1
-            };
-            let rest = m % self.rows;
-            m / self.rows * of_rows(self.rows) + if rest > 0 { of_rows(rest) } else { 0 }
-        };
-        let vectors = n.div_ceil(lanes);
-        let rest = vectors % self.vectors;
-        vectors / self.vectors * of_panel(self.vectors) + if rest > 0 { of_panel(rest) } else { 0 }
-    }
-
-    /// Returns the heights of the tiles of `m` rows, and how many rows one pass takes.
-    fn rows_of(self, m: usize, k: usize) -> (Vec<usize>, usize) {
-        let mut heights = Vec::new();
-        if m >= self.rows {
-            heights.push(self.rows);
-        }
-        if !m.is_multiple_of(self.rows) {
-            heights.push(m % self.rows);
-        }
-        let tiles = LEFT_BYTES / (self.rows * k.max(1) * size_of::<f32>());
-        (heights, tiles.max(1) * self.rows)
-    }
-}
-
 /// Packs a constant as the template does at run time: panels of `width` columns.
 fn pack(data: &[f32], matrix: &Matrix, [k, n]: [usize; 2], width: usize) -> Vec<f32> {
     let mut packed = vec![0.0; n.div_ceil(width) * width * k];
@@ -230,26 +167,6 @@ fn place(matrix: &Matrix) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::Isa;
-
-    #[test]
-    fn tiles_fill_the_registers_and_waste_no_columns() {
-        let wide = isa::widest(Isa::X86V4);
-        let tiling = Tiling::new(128, 1536, wide);
-        assert!(tiling.rows * tiling.vectors >= 20, "{tiling:?}");
-        assert!(tiling.rows * tiling.vectors + tiling.vectors < wide.registers);
-        assert_eq!(Tiling::new(128, 32, wide).vectors, 2);
-        assert_eq!(
-            Tiling::new(1, 5, wide),
-            Tiling {
-                rows: 1,
-                vectors: 1
-            }
-        );
-        let narrow = isa::widest(Isa::X86V2);
-        let tiling = Tiling::new(100, 100, narrow);
-        assert!(tiling.rows * tiling.vectors + tiling.vectors + 2 <= narrow.registers);
-    }
 
     #[test]
     fn constants_are_packed_into_panels_with_zeros_beyond_the_last_column() {

@@ -3,21 +3,26 @@
 use super::conv::ConvGeometry;
 use super::qconv::{qconv, registers};
 use super::share::Share;
-use super::source::{Kernel, KernelCtx, KernelError, Slot, unsupported};
+use super::source::{Kernel, KernelCtx, KernelError, Slot, parameter, unsupported};
 use crate::backend::native::isa;
 use crate::backend::native::layout::{Border, Geometry, Layout};
 use crate::backend::native::spec::{Conv, MatMul, Matrix, Quantized, Source};
+use crate::device::Isa;
 use crate::space::Mapping;
 
 /// Columns whose sums begin with numbers on the stack.
 const MOST_SUMS: usize = 1 << 14;
 
-/// Makes the kernel. The inner extent must be a multiple of 8, the number of columns one of 16,
+/// Makes the kernel; untuned if the mapping says nothing of products. The inner extent must be a multiple of 8, the number of columns one of 16,
 /// rows must lie one after the other, and what is added be constant: one number a column.
 ///
 /// # Errors
-/// [`KernelError::Unsupported`] if they are not.
-pub fn qmatmul(ctx: KernelCtx<'_>, matmul: &MatMul) -> Result<Kernel, KernelError> {
+/// [`KernelError::Unsupported`] if they are not, or if the mapping does not fit.
+pub fn qmatmul(
+    ctx: KernelCtx<'_>,
+    matmul: &MatMul,
+    mapping: &Mapping,
+) -> Result<Kernel, KernelError> {
     let Some(quantized) = &matmul.quantized else {
         return Err(unsupported("the product is not one of integers"));
     };
@@ -29,7 +34,7 @@ pub fn qmatmul(ctx: KernelCtx<'_>, matmul: &MatMul) -> Result<Kernel, KernelErro
     {
         return Err(unsupported("rows do not lie one after the other"));
     }
-    let rows = m * matmul.batch.iter().product::<usize>();
+    let rows = matmul.n_rows();
     if quantized.sums && n > MOST_SUMS {
         return Err(unsupported(
             "too many columns to keep what their sums begin with",
@@ -68,20 +73,28 @@ pub fn qmatmul(ctx: KernelCtx<'_>, matmul: &MatMul) -> Result<Kernel, KernelErro
         residual: has_residual.then(|| place(n)),
         x_is_exclusive: false,
     };
-    let table = isa::widest(ctx.isa);
-    let r = if (n / table.lanes).is_multiple_of(2) {
-        2
+    let untuned;
+    let mapping = if mapping.int("rows").is_some() {
+        mapping
     } else {
-        1
+        untuned = untuned_qmatmul(ctx.isa, matmul);
+        &untuned
     };
-    let columns = (1..=table.registers).rev();
-    let mut columns = columns.filter(|&tw| registers(table, tw, r) <= table.registers);
+    let int = |name| parameter(mapping, name, 1).map(|value| value as i64);
     let mapping = Mapping::default()
-        .with("lanes", table.lanes as i64)
-        .with("oc_vectors", r as i64)
-        .with("tile_w", columns.next().unwrap_or(1) as i64)
+        .with("lanes", int("lanes")?)
+        .with("oc_vectors", int("vectors")?)
+        .with("tile_w", int("rows")?)
         .with("tile_h", 1i64)
-        .with("unroll", 2i64);
+        .with("unroll", int("unroll")?)
+        .with(
+            "order",
+            if mapping.word("order") == Some("rows") {
+                "px"
+            } else {
+                "oc"
+            },
+        );
     // All rows are pixels of one.
     let share = ctx.share.along(Share::Channels);
     let mut kernel = qconv(KernelCtx { share, ..ctx }, &conv, &mapping, &geometry)?;
@@ -94,6 +107,22 @@ pub fn qmatmul(ctx: KernelCtx<'_>, matmul: &MatMul) -> Result<Kernel, KernelErro
         };
     }
     Ok(kernel)
+}
+
+/// Returns how a product is computed untuned: tiles that fill the registers.
+pub fn untuned_qmatmul(isa: Isa, matmul: &MatMul) -> Mapping {
+    let table = isa::widest(isa);
+    let is_even = (matmul.extents[2] / table.lanes).is_multiple_of(2);
+    let vectors = if is_even { 2 } else { 1 };
+    let most = matmul.n_rows().clamp(1, table.registers);
+    let mut rows = (1..=most).rev();
+    let rows = rows.find(|&rows| registers(table, rows, vectors) <= table.registers);
+    Mapping::default()
+        .with("lanes", table.lanes as i64)
+        .with("rows", rows.unwrap_or(1) as i64)
+        .with("vectors", vectors as i64)
+        .with("unroll", 2i64)
+        .with("order", "panels")
 }
 
 /// Returns whether there is a kernel for an inner extent and a number of columns.

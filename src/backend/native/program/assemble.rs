@@ -320,8 +320,10 @@ fn render(
         }
         Kind::Dense(dense) if dense.quantized.is_some() => kernels::qdense(ctx, dense, mapping),
         Kind::Dense(dense) => kernels::dense(ctx, dense, mapping),
-        Kind::MatMul(matmul) if matmul.quantized.is_some() => kernels::qmatmul(ctx, matmul),
-        Kind::MatMul(matmul) => kernels::matmul(ctx, matmul),
+        Kind::MatMul(matmul) if matmul.quantized.is_some() => {
+            kernels::qmatmul(ctx, matmul, mapping)
+        }
+        Kind::MatMul(matmul) => kernels::matmul(ctx, matmul, mapping),
         Kind::Pool(pool) => kernels::pool(ctx, pool, &x, &y),
         Kind::Map(map) => {
             let others = bound

@@ -80,7 +80,13 @@ impl Bench {
         self.graph.outputs.push(id);
     }
 
-    fn output(&mut self, id: ValueId, expected: Vec<f32>) {
+    /// Returns the numbers of a value that is known.
+    pub(super) fn data(&self, id: ValueId) -> &[f32] {
+        &self.data[&id]
+    }
+
+    /// Makes a value an output of the model that must be some numbers.
+    pub(super) fn output(&mut self, id: ValueId, expected: Vec<f32>) {
         self.graph.outputs.push(id);
         self.expected.push((id, expected));
     }

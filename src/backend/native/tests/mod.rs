@@ -5,6 +5,7 @@ mod generator;
 mod halves;
 mod kernels;
 mod levels;
+mod matmul;
 mod node;
 mod qbench;
 mod qconv;

@@ -228,8 +228,8 @@ impl QBench {
     }
 
     /// Adds a product, and what it must give: what `conv` gives, whose pixels are its rows.
-    pub(super) fn matmul(&mut self, conv: &Conv, matmul: &MatMul) {
-        let kernel = qmatmul(self.ctx(), matmul).unwrap();
+    pub(super) fn matmul(&mut self, conv: &Conv, matmul: &MatMul, mapping: &Mapping) {
+        let kernel = qmatmul(self.ctx(), matmul, mapping).unwrap();
         let rows = conv.output[2];
         let place = |c: usize| Geometry::new([1, c, 1, rows], Layout::Nhwc, Border::default());
         let geometry = places(conv, place);
@@ -238,7 +238,7 @@ impl QBench {
             conv.input[0] * rows,
             "rows lie one after the other"
         );
-        self.call(conv, &geometry, None, kernel, "product");
+        self.call(conv, &geometry, None, kernel, &format!("product {mapping}"));
     }
 
     /// Adds a copy between layouts of elements of that many bytes, through the arena: each is at its

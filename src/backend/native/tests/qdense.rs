@@ -1,12 +1,17 @@
 //! Dense layers and products of integers.
 
+use std::collections::BTreeMap;
+
 use rand::RngExt;
 
 use super::kernels::isas;
 use super::qbench::{QBench, quantize};
 use super::qconv::{SHARES, pick};
 use crate::backend::native::isa;
-use crate::backend::native::spec::{Conv, Dense, Epilogue, MatMul, Matrix, Source};
+use crate::backend::native::space::{Spaces, default_mapping};
+use crate::backend::native::spec::{
+    Conv, Dense, Epilogue, Kind, MatMul, Matrix, Operation, Source,
+};
 use crate::graph::{Tensor, ValueId};
 use crate::space::Mapping;
 
@@ -74,6 +79,7 @@ fn dense_layers_of_integers_follow_their_formula() {
 
 #[test]
 fn products_of_integers_follow_their_formula() {
+    let spaces = Spaces::new(&BTreeMap::new(), 1).unwrap();
     for isa in isas() {
         let mut bench = QBench::new(isa);
         for (batch, m, k, n) in [
@@ -118,7 +124,20 @@ fn products_of_integers_follow_their_formula() {
                     output: ValueId(1),
                     quantized: Some(quantized),
                 };
-                bench.matmul(&conv, &matmul);
+                let operation = Operation {
+                    subgraph: 0,
+                    name: String::new(),
+                    kind: Kind::MatMul(matmul.clone()),
+                    x: ValueId(0),
+                    y: ValueId(1),
+                };
+                let space = spaces.of(isa, &operation).unwrap().unwrap();
+                let untuned = default_mapping(isa, &operation);
+                assert_eq!(space.is_valid(&untuned), Ok(()));
+                let other = space.sample(&mut bench.rng).unwrap();
+                for mapping in [Mapping::default(), untuned, other] {
+                    bench.matmul(&conv, &matmul, &mapping);
+                }
             }
         }
         bench.check();
