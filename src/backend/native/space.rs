@@ -130,6 +130,8 @@ impl Spaces {
                 fact("exact", usize::from(halves && are_halves(&dense.weights)));
                 &self.dense
             }
+            // Where there is nothing to compute, there is nothing to choose.
+            Kind::MatMul(matmul) if matmul.is_empty() => return Ok(None),
             Kind::MatMul(matmul) => {
                 let [m, k, n] = matmul.extents;
                 fact("m", m);
@@ -214,6 +216,7 @@ pub fn default_mapping(isa: Isa, operation: &Operation) -> Mapping {
             .unwrap_or_default(),
         Kind::Depthwise(conv) => default_depthwise(isa, conv),
         Kind::Dense(dense) => default_dense(isa, dense),
+        Kind::MatMul(matmul) if matmul.is_empty() => Mapping::default(),
         Kind::MatMul(matmul) if matmul.quantized.is_some() => untuned_qmatmul(isa, matmul),
         Kind::MatMul(matmul) => untuned_matmul(isa, matmul),
         Kind::Concat(_)
@@ -249,9 +252,9 @@ fn prefers_width(isa: Isa, conv: &Conv) -> bool {
 /// choice: rows if there are enough and they do not depend on each other, or else channels.
 pub fn shared(threads: usize, operation: &Operation, mapping: Mapping) -> Mapping {
     let conv = match &operation.kind {
-        Kind::MatMul(matmul) if threads > 1 && matmul.quantized.is_none() => {
-            return mapping.with("share", "rows");
-        }
+        // Those of integers are divided along columns only.
+        Kind::MatMul(matmul) if matmul.quantized.is_some() || matmul.is_empty() => None,
+        Kind::MatMul(_) if threads > 1 => return mapping.with("share", "rows"),
         Kind::Depthwise(conv) => Some(conv),
         _ => main_conv(operation),
     };

@@ -338,6 +338,11 @@ impl MatMul {
     pub fn n_rows(&self) -> usize {
         self.extents[0] * self.batch.iter().product::<usize>()
     }
+
+    /// Returns whether there is nothing to multiply.
+    pub fn is_empty(&self) -> bool {
+        self.extents.contains(&0)
+    }
 }
 
 impl Conv {

@@ -44,7 +44,8 @@ pub fn matmul(
         operands[1] = Source::Constant(Tensor::from_f32(packed).into());
     }
     let packed = !tiling.reads_rows;
-    let packs = packed && known.is_none();
+    // Of nothing there are no panels.
+    let packs = packed && known.is_none() && k * n > 0;
     let room = if packs {
         n.div_ceil(width) * width * k * size_of::<f32>()
     } else {

@@ -234,3 +234,39 @@ fn untuned_products_are_in_the_space() {
         check(isa, 2, [12, 128, 1536, 384]);
     }
 }
+
+#[test]
+fn products_without_elements_have_nothing_to_choose() {
+    let spaces = Spaces::new(&BTreeMap::new(), 1).unwrap();
+    for extents in [[1, 0, 3, 4], [1, 2, 0, 4], [1, 2, 3, 0]] {
+        let case = Case {
+            extents,
+            right: Right {
+                is_known: false,
+                is_transposed: false,
+            },
+            is_added: false,
+            has_residual: false,
+        };
+        let operation = operation(case.product());
+        for isa in Isa::ALL {
+            let space = spaces.of(isa, &operation).unwrap();
+            assert!(space.is_none(), "{isa} {extents:?}");
+            let untuned = shared(2, &operation, default_mapping(isa, &operation));
+            assert_eq!(untuned, Mapping::default());
+        }
+    }
+    // What is summed over nothing is zero.
+    let mut bench = Bench::new();
+    let case = Case {
+        extents: [1, 2, 0, 5],
+        right: Right {
+            is_known: false,
+            is_transposed: false,
+        },
+        is_added: true,
+        has_residual: false,
+    };
+    case.add(&mut bench, &Mapping::default());
+    bench.check(Isa::Portable);
+}
