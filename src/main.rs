@@ -2,10 +2,15 @@
 
 use std::process::ExitCode;
 
-use metainfer::{cli, measure::worker};
+use metainfer::{cli, cpu::guard, fsx, measure::worker};
 
 fn main() -> ExitCode {
-    // The tool starts itself anew to measure; this is not for people, so `cli` does not know it.
+    fsx::survive_size_limit();
+    // The tool starts itself anew to measure, and to clean up after itself; this is not for people,
+    // so `cli` does not know it.
+    if guard::is_requested(std::env::args_os()) {
+        return guard::main();
+    }
     let args = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned());
     if let Some(args) = worker::requested(args) {
         return worker::main(args);

@@ -74,7 +74,7 @@ pub(super) struct Known {
     pub(super) evaluations: Vec<Evaluation>,
 }
 
-/// Adapts one model to one target; `None` if the run was cancelled before it came to its turn.
+/// Adapts one model to one target; `None` if the run was cancelled before it had anything to keep.
 ///
 /// # Errors
 /// What stops the whole run.
@@ -109,11 +109,15 @@ pub(super) async fn adapt(
     let state = match &settled {
         Ok(settled) if settled.is_interrupted => JobState::Interrupted,
         Ok(_) => JobState::Done,
+        Err(Error::Interrupted) => JobState::Interrupted,
         Err(_) => JobState::Failed,
     };
     let n_spent = search.session.budget.n_spent();
     search.trials.close(state, n_spent).await?;
-    settled.map(Some)
+    match settled {
+        Err(Error::Interrupted) => Ok(None),
+        settled => settled.map(Some),
+    }
 }
 
 /// Returns a search that has done nothing yet.

@@ -90,6 +90,9 @@ pub enum Error {
         /// The head of the entry.
         found: String,
     },
+    /// Somebody ended the run before there was anything to keep.
+    #[error("interrupted")]
+    Interrupted,
     /// A thread of the run panicked, which is a mistake in this program.
     #[error("a build thread panicked")]
     Panicked,

@@ -157,7 +157,10 @@ impl Search<'_> {
         failure: &Failure,
     ) -> Result<bool, Error> {
         let Some(subgraph) = failure.subgraph else {
-            self.warn(failure);
+            // Compilers that are at work when a run is cancelled are ended.
+            if !self.trials.is_cancelled() {
+                self.warn(failure);
+            }
             return Ok(false);
         };
         let label = ledger::failure(self.job, subgraph, &proposal.candidates[subgraph], failure);

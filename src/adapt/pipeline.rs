@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::Error;
-use super::bench::Built;
+use super::bench::{Built, Need};
 use super::composer::Composed;
 use super::propose::{LAYOUTS, LayoutPlan, Proposal, propose};
 use super::search::Search;
@@ -115,7 +115,7 @@ impl Search<'_> {
     /// Starts to build a proposal.
     async fn board(&mut self, flight: &mut Flight, passenger: Passenger) -> Result<(), Error> {
         let choices = self.job.choices(passenger.proposal.candidates.clone());
-        let build = self.bench.launch(&choices, 1)?;
+        let build = self.bench.launch(&choices, Need::Screening)?;
         let ticket = passenger.ticket;
         flight.building.insert(build, passenger);
         self.trials.advance(ticket, TrialState::Compiling).await

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::bench::{Bench, Built, Trial};
+use super::bench::{Bench, Built, Need, Trial};
 use super::composer::{self, Composed};
 use super::job::{Choices, Job};
 use super::journal::{Entry, Stop};
@@ -286,7 +286,7 @@ impl Search<'_> {
         purpose: Purpose,
     ) -> Result<(Option<Ticket>, Built), Error> {
         let ticket = self.begin(choices, purpose).await?;
-        self.bench.launch(choices, self.request.jobs.max(1))?;
+        self.bench.launch(choices, Need::Decision)?;
         self.trials.advance(ticket, TrialState::Compiling).await?;
         let Some((_, result)) = self.bench.built().await? else {
             return Err(Error::Panicked);
@@ -305,10 +305,16 @@ impl Search<'_> {
         &self,
         built: Result<Built, BackendError>,
     ) -> Result<Built, Error> {
-        built.map_err(|source| Error::Backend {
-            model: self.job.model.name.clone(),
-            target: self.job.target.name.clone(),
-            source,
+        built.map_err(|source| {
+            // Whoever wants to go waits for no disk.
+            if source.is_disk_full() && self.trials.is_cancelled() {
+                return Error::Interrupted;
+            }
+            Error::Backend {
+                model: self.job.model.name.clone(),
+                target: self.job.target.name.clone(),
+                source,
+            }
         })
     }
 

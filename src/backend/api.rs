@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::{Artifact, Failure};
+use crate::fsx::{FsError, FsErrorKind};
 use crate::graph::{Graph, Partition, ValueId};
 use crate::space::{Candidate, Mapping, SearchSpace};
 
@@ -90,6 +91,10 @@ pub trait Prepared: Send + Sync {
         jobs: usize,
     ) -> Result<Result<Artifact, Failure>, BackendError>;
 
+    /// Ends what is being built: builds fail with an outcome that says nothing of a candidate. One
+    /// that is between two steps may go on, and later ones are not affected; nothing by default.
+    fn abandon(&self) {}
+
     /// Removes the files of an artifact that will not be run again.
     fn discard(&self, artifact: &Artifact);
 }
@@ -116,7 +121,7 @@ pub enum BackendError {
     },
     /// Files cannot be written or read.
     #[error(transparent)]
-    Files(#[from] crate::fsx::FsError),
+    Files(#[from] FsError),
     /// Templates that people may override do not work.
     #[error("cannot use the templates of the {backend} backend")]
     Templates {
@@ -133,5 +138,12 @@ fn list(items: &[String]) -> String {
         [one] => one.clone(),
         [first, rest @ ..] => format!("{first} (and {} more)", rest.len()),
         [] => "the model".to_owned(),
+    }
+}
+
+impl BackendError {
+    /// Returns whether there was no room for a file, which others may make.
+    pub fn is_disk_full(&self) -> bool {
+        matches!(self, Self::Files(error) if error.kind == FsErrorKind::DiskFull)
     }
 }

@@ -193,6 +193,7 @@ impl From<adapt::Error> for Error {
             | adapt::Error::Device(_)
             | adapt::Error::JournalEnds { .. }
             | adapt::Error::Diverged { .. }
+            | adapt::Error::Interrupted
             | adapt::Error::Panicked => None,
         };
         Self::failed(error).maybe_help(help)

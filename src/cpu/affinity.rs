@@ -96,10 +96,10 @@ pub(super) fn this_thread() -> libc::pid_t {
     unsafe { libc::gettid() }
 }
 
-/// Sends a signal to a process of this tool; one that is gone is none the worse.
-pub(super) fn signal(process: libc::pid_t, signal: libc::c_int) {
+/// Sends a signal to a process group that this tool started; one that is gone is none the worse.
+pub(super) fn signal_group(group: libc::pid_t, signal: libc::c_int) {
     // SAFETY: the call only passes integers.
-    let _ = unsafe { libc::kill(process, signal) };
+    let _ = unsafe { libc::killpg(group, signal) };
 }
 
 #[cfg(test)]

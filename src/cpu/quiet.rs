@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::affinity::{allowed_cpus, cpus_off_core, set_cpus, signal, this_thread};
+use super::affinity::{allowed_cpus, cpus_off_core, set_cpus, signal_group, this_thread};
 
 /// Who builds, and where somebody times; of this process.
 static STATE: Mutex<State> = Mutex::new(State {
@@ -19,7 +19,7 @@ static STATE: Mutex<State> = Mutex::new(State {
 
 #[derive(Debug)]
 struct State {
-    /// Threads of this process and processes that it started, by their numbers.
+    /// Threads of this process and process groups that it started, by their numbers.
     builders: BTreeMap<libc::pid_t, Kind>,
     /// Processors that are timed on: one entry for each that times.
     timed: Vec<usize>,
@@ -30,10 +30,10 @@ struct State {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Thread,
-    Process,
+    Group,
 }
 
-/// A thread or a process that builds, as long as this lives.
+/// A thread or a process group that builds, as long as this lives.
 #[derive(Debug)]
 pub struct Builder {
     number: libc::pid_t,
@@ -53,9 +53,9 @@ impl Builder {
         Self::register(this_thread(), Kind::Thread)
     }
 
-    /// Registers a process that was started.
-    pub fn process(number: u32) -> Self {
-        Self::register(number.cast_signed(), Kind::Process)
+    /// Registers a process group, by the number of its leader, which was just started.
+    pub fn group(leader: u32) -> Self {
+        Self::register(leader.cast_signed(), Kind::Group)
     }
 
     fn register(number: libc::pid_t, kind: Kind) -> Self {
@@ -120,12 +120,12 @@ impl State {
         let cpus = if free.is_empty() { &self.cpus } else { free };
         match kind {
             Kind::Thread => drop(set_cpus(number, cpus)),
-            Kind::Process => {
-                for thread in threads_of(number) {
+            Kind::Group => {
+                for thread in threads_below(number) {
                     let _ = set_cpus(thread, cpus);
                 }
                 let must_stop = free.is_empty() && !self.timed.is_empty();
-                signal(
+                signal_group(
                     number,
                     if must_stop {
                         libc::SIGSTOP
@@ -145,12 +145,30 @@ impl State {
     }
 }
 
-/// Returns the threads of a process.
-fn threads_of(process: libc::pid_t) -> Vec<libc::pid_t> {
-    let path = Path::new("/proc").join(process.to_string()).join("task");
-    let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
-    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    numbers.collect()
+/// Returns the threads of a process and of those that it started, such as a linker: what they
+/// start from now on keeps to their processors.
+fn threads_below(process: libc::pid_t) -> Vec<libc::pid_t> {
+    let mut processes = vec![process];
+    let mut threads = Vec::new();
+    while let Some(process) = processes.pop() {
+        let path = Path::new("/proc").join(process.to_string()).join("task");
+        for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
+            let number = entry
+                .file_name()
+                .to_str()
+                .and_then(|name| name.parse::<i32>().ok());
+            threads.extend(number);
+            // Where the system does not say, they stay where they are.
+            let children = std::fs::read_to_string(entry.path().join("children"));
+            let children = children.unwrap_or_default();
+            processes.extend(
+                children
+                    .split(' ')
+                    .filter_map(|child| child.parse::<i32>().ok()),
+            );
+        }
+    }
+    threads
 }
 
 /// A thread that panicked while it held the lock left the state as it was.
@@ -160,13 +178,30 @@ fn lock() -> MutexGuard<'static, State> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::CommandExt;
     use std::process::{Child, Command};
     use std::time::{Duration, Instant};
 
     use super::*;
 
-    fn sleeper() -> Child {
-        Command::new("sleep").arg("20").spawn().unwrap()
+    /// Starts a group of two processes, and returns it with the number of the second one.
+    fn sleepers() -> (Child, u32) {
+        let mut command = Command::new("sh");
+        command.args(["-c", "sleep 20 & wait"]).process_group(0);
+        let child = command.spawn().unwrap();
+        let children = format!("/proc/{0}/task/{0}/children", child.id());
+        let second = || {
+            let children = std::fs::read_to_string(&children).unwrap();
+            children.trim().parse().ok()
+        };
+        wait_until(|| second().is_some());
+        let second = second().unwrap();
+        (child, second)
+    }
+
+    fn end(mut child: Child) {
+        signal_group(child.id().cast_signed(), libc::SIGKILL);
+        child.wait().unwrap();
     }
 
     fn allowed(process: u32) -> String {
@@ -194,9 +229,9 @@ mod tests {
         let cpus = allowed_cpus();
         let last = *cpus.last().unwrap();
         let others = cpus_off_core(last);
-        let mut child = sleeper();
+        let (child, second) = sleepers();
         let everywhere = allowed(child.id());
-        let builder = Builder::process(child.id());
+        let builder = Builder::group(child.id());
         std::thread::spawn(move || {
             let thread = Builder::this_thread();
             let quiet = Quiet::on(&[last]);
@@ -204,24 +239,25 @@ mod tests {
                 assert_eq!(allowed_cpus(), others);
                 let started = std::thread::spawn(allowed_cpus).join().unwrap();
                 assert_eq!(started, others);
-                let mut late = sleeper();
-                let late_builder = Builder::process(late.id());
+                assert_eq!(allowed(second), allowed(child.id()));
+                let (late, late_second) = sleepers();
+                let late_builder = Builder::group(late.id());
                 assert_eq!(allowed(late.id()), allowed(child.id()));
-                late.kill().unwrap();
-                late.wait().unwrap();
+                assert_eq!(allowed(late_second), allowed(child.id()));
+                end(late);
                 drop(late_builder);
             }
             drop(quiet);
             assert_eq!(allowed_cpus(), cpus);
             let quiet = Quiet::on(&cpus);
-            wait_until(|| is_stopped(child.id()));
+            wait_until(|| is_stopped(child.id()) && is_stopped(second));
             drop(quiet);
-            wait_until(|| !is_stopped(child.id()));
+            wait_until(|| !is_stopped(child.id()) && !is_stopped(second));
             drop(thread);
             assert_eq!(allowed_cpus(), cpus);
             assert_eq!(allowed(child.id()), everywhere);
-            child.kill().unwrap();
-            child.wait().unwrap();
+            assert_eq!(allowed(second), everywhere);
+            end(child);
         })
         .join()
         .unwrap();

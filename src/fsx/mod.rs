@@ -6,6 +6,7 @@
 
 mod error;
 mod files;
+mod limit;
 mod lock;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -17,4 +18,5 @@ pub use files::{
     Appender, create_dir_all, create_scratch, read, read_to_string, remove_dir_all, remove_file,
     rename, replace, replace_if_changed, write_scratch,
 };
+pub use limit::survive_size_limit;
 pub use lock::{Attempt, FileLock, Holder};

@@ -203,6 +203,69 @@ fn a_second_interrupt_ends_it_at_once() {
     expect_no_leftovers(&sandbox);
 }
 
+/// Has kernels compiled by a wrapper, which does not come to an end as long as there is a file
+/// named `hang`, nor does what it starts.
+fn hang_on_demand(sandbox: &mut Sandbox) {
+    let script = "case \"$*\" in *program.rs*) [ -e HANG ] && { sleep 60 & wait; };; esac\n\
+        exec rustc \"$@\"";
+    let hang = sandbox.path("hang");
+    sandbox.script("rustc.sh", &script.replace("HANG", hang.to_str().unwrap()));
+    let script = sandbox.path("rustc.sh");
+    sandbox.variable("RUSTC", script.to_str().unwrap());
+}
+
+#[test]
+fn nothing_that_a_compiler_started_outlives_a_tool_that_is_killed() {
+    let mut sandbox = Sandbox::with_tiny(&tiny::two());
+    hang_on_demand(&mut sandbox);
+    fs::write(sandbox.path("hang"), "").unwrap();
+    let mut running = Running::start(&sandbox, "adapt");
+    assert!(running.line().starts_with("    Adapting `tiny`"));
+    let sleeps = || {
+        let processes = processes_in(&sandbox.path("target"));
+        processes
+            .iter()
+            .any(|command| command.starts_with("sleep 60"))
+    };
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !sleeps() {
+        assert!(Instant::now() < deadline, "no compiler was started");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    running.child.kill().unwrap();
+    assert_eq!(running.end().0, None);
+    expect_no_orphans(&sandbox);
+}
+
+#[test]
+fn an_interrupt_ends_compilers_whose_work_is_not_needed_any_more() {
+    let mut sandbox = Sandbox::with_tiny(&tiny::two());
+    hang_on_demand(&mut sandbox);
+    let mut running = Running::start(&sandbox, "adapt -vv --max-evaluations 60");
+    while !running.line().starts_with("   Evaluated 2: ") {}
+    fs::write(sandbox.path("hang"), "").unwrap();
+    std::thread::sleep(Duration::from_secs(2));
+    fs::remove_file(sandbox.path("hang")).unwrap();
+    let started = Instant::now();
+    running.interrupt();
+    let (code, rest) = running.end();
+    assert_eq!(code, Some(130), "{rest:?}");
+    let took = started.elapsed();
+    assert!(took < Duration::from_secs(30), "{took:?}");
+    let kept = rest.iter().any(|line| line.contains("best so far kept"));
+    assert!(kept, "{rest:?}");
+    let blames = |line: &String| line.contains("stopped") || line.contains("rustc");
+    assert!(!rest.iter().any(blames), "{rest:?}");
+    let blamed = sandbox
+        .records()
+        .labels
+        .into_iter()
+        .find(|label| label.outcome != Outcome::Ok);
+    assert_eq!(blamed, None);
+    expect_no_orphans(&sandbox);
+    expect_no_leftovers(&sandbox);
+}
+
 #[test]
 fn an_interrupted_search_goes_on_with_what_is_left_of_its_budget() {
     let sandbox = Sandbox::with_tiny(&tiny::two());

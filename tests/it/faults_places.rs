@@ -3,7 +3,8 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use metainfer::label::{Evaluation, Label, Outcome};
 use metainfer::lock;
@@ -45,17 +46,37 @@ fn a_read_only_workspace_keeps_what_was_measured_for_the_next_run() {
 /// Runs the tool with a limit on the size of files, in units of 512 bytes: as a full disk, it
 /// fails what is being written, in the tool and in its children.
 fn adapt_on_small_disk(sandbox: &Sandbox, n_blocks: u32) -> (Option<i32>, String) {
+    let output = on_small_disk(sandbox, n_blocks).output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output.status.code(), stderr)
+}
+
+fn on_small_disk(sandbox: &Sandbox, n_blocks: u32) -> Command {
     let plain = sandbox.command(&["adapt", "--max-evaluations", "3"]);
     let mut command = Command::new("sh");
-    let script = format!("trap '' XFSZ; ulimit -f {n_blocks}; exec \"$0\" \"$@\"");
+    let script = format!("ulimit -f {n_blocks}; exec \"$0\" \"$@\"");
     command.args(["-c", &script]).arg(plain.get_program());
     command.args(plain.get_args()).env_clear();
     command.current_dir(plain.get_current_dir().unwrap());
     let variables = plain.get_envs();
     command.envs(variables.filter_map(|(name, value)| Some((name, value?))));
-    let output = command.output().unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-    (output.status.code(), stderr)
+    command
+}
+
+#[test]
+fn an_interrupt_is_heard_while_a_full_disk_is_waited_for() {
+    let sandbox = Sandbox::with_tiny(&tiny::two());
+    let mut command = on_small_disk(&sandbox, 500);
+    let child = command.stderr(Stdio::piped()).spawn().unwrap();
+    // It waits for more than five seconds in all before it gives up.
+    std::thread::sleep(Duration::from_millis(3500));
+    let mut kill = Command::new("kill");
+    let pid = child.id().to_string();
+    assert!(kill.args(["-INT", &pid]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{stderr}");
+    assert!(!sandbox.path("metainfer.lock").exists());
 }
 
 #[test]

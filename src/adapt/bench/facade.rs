@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::live::Live;
 use super::replay::Replay;
-use super::{Trial, TrialError, Usage};
+use super::{Need, Trial, TrialError, Usage};
 use crate::adapt::job::{Choices, Job};
 use crate::adapt::journal::{Entry, Journal, Stop};
 use crate::adapt::locked::footprint;
@@ -115,15 +115,11 @@ impl Bench {
         Ok(self.stopped)
     }
 
-    /// Starts to build a deployment in `jobs` processes; returns its number.
+    /// Starts to build a deployment; returns its number.
     ///
     /// # Errors
     /// See [`Bench`].
-    pub(in crate::adapt) fn launch(
-        &mut self,
-        choices: &Choices,
-        jobs: usize,
-    ) -> Result<u64, Error> {
+    pub(in crate::adapt) fn launch(&mut self, choices: &Choices, need: Need) -> Result<u64, Error> {
         self.n_builds += 1;
         let build = self.n_builds;
         self.note(&Entry::Launched {
@@ -131,7 +127,7 @@ impl Bench {
             choices: choices.clone(),
         })?;
         match &mut self.side {
-            Side::Live(live, _) => live.launch(build, choices, jobs),
+            Side::Live(live, _) => live.launch(build, choices, need),
             Side::Replay(replay) => replay.n_building += 1,
         }
         Ok(build)

@@ -10,15 +10,15 @@ use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinSet};
 
+use super::Trial;
+use super::build::{Build, BuildJob, Need};
 use super::usage::{Meter, Usage};
-use super::{Built, Trial};
 use crate::adapt::job::{Choices, Job};
-use crate::adapt::{Error, Request};
-use crate::backend::{Artifact, BackendError, Prepared};
-use crate::cpu::{Builder, Quiet, allowed_cpus, cpus_beside};
+use crate::adapt::{Cancellation, Error, Request};
+use crate::backend::{Artifact, Prepared};
+use crate::cpu::{Quiet, allowed_cpus, cpus_beside};
 use crate::digest::Digest;
-use crate::fsx::FsErrorKind;
-use crate::label::{Latency, Outcome};
+use crate::label::Latency;
 use crate::measure::protocol::Verified;
 use crate::measure::{Worker, WorkerError, WorkerSpec};
 use crate::queue::{Verdict, verdict};
@@ -50,6 +50,8 @@ pub(super) struct Live {
     builds: JoinSet<Ended>,
     /// As many as compilers may run at once.
     compilers: Arc<Semaphore>,
+    n_compilers: usize,
+    cancellation: Cancellation,
     /// Time that a worker has for one request.
     limit: Duration,
     meter: Meter,
@@ -62,10 +64,6 @@ struct Ended {
     took: Duration,
     at: Instant,
 }
-
-/// The result of building one deployment; the outer error is something that no candidate is to
-/// blame for.
-pub(super) type Build = Result<Built, BackendError>;
 
 impl Live {
     /// Prepares to measure a model; `reference` is its file of reference values.
@@ -87,6 +85,8 @@ impl Live {
             reference: reference.to_owned(),
             builds: JoinSet::new(),
             compilers: Arc::new(Semaphore::new(request.jobs.max(1))),
+            n_compilers: request.jobs.max(1),
+            cancellation: request.cancellation.clone(),
             limit: request.timeouts.trial_timeout,
             meter: Meter::new(Instant::now()),
         }
@@ -97,38 +97,27 @@ impl Live {
         self.meter.usage()
     }
 
-    /// Starts to build a deployment, as soon as a compiler is free; in `jobs` processes.
-    pub(super) fn launch(&mut self, build: u64, choices: &Choices, jobs: usize) {
-        let (prepared, choices) = (Arc::clone(&self.prepared), choices.clone());
+    /// Starts to build a deployment, as soon as a compiler is free.
+    pub(super) fn launch(&mut self, build: u64, choices: &Choices, need: Need) {
+        let job = BuildJob {
+            prepared: Arc::clone(&self.prepared),
+            choices: choices.clone(),
+            need,
+            n_jobs: match need {
+                Need::Screening => 1,
+                Need::Decision => self.n_compilers,
+            },
+            cancellation: self.cancellation.clone(),
+        };
         let compilers = Arc::clone(&self.compilers);
         self.builds.spawn(async move {
-            // The semaphore is never closed.
-            let _permit = compilers.acquire_many_owned(jobs as u32).await;
-            let (mut took, mut n_attempts) = (Duration::ZERO, 1);
-            loop {
-                let started = Instant::now();
-                let (prepared, choices) = (Arc::clone(&prepared), choices.clone());
-                let built = tokio::task::spawn_blocking(move || {
-                    let _builder = Builder::this_thread();
-                    prepared.build(&choices.candidates, &choices.options, jobs)
-                });
-                let result = match built.await {
-                    Ok(result) => result,
-                    Err(panic) => std::panic::resume_unwind(panic.into_panic()),
-                };
-                took += started.elapsed();
-                if let Some(wait) = wait_for_disk(&result, n_attempts) {
-                    tokio::time::sleep(wait).await;
-                    n_attempts += 1;
-                    continue;
-                }
-                let at = Instant::now();
-                return Ended {
-                    build,
-                    result,
-                    took,
-                    at,
-                };
+            let (result, took) = job.run(&compilers).await;
+            let at = Instant::now();
+            Ended {
+                build,
+                result,
+                took,
+                at,
             }
         });
     }
@@ -337,18 +326,6 @@ impl Live {
     pub(super) fn reset(&mut self) {
         self.glanced = None;
         self.worker = None;
-    }
-}
-
-/// Returns the time after which a build is tried again that found the disk full: others may have
-/// freed some space by then.
-fn wait_for_disk(result: &Build, n_attempts: u32) -> Option<Duration> {
-    let is_full =
-        matches!(result, Err(BackendError::Files(error)) if error.kind == FsErrorKind::DiskFull);
-    // As with a lost device, no candidate is to blame.
-    match verdict(Outcome::DeviceLost, n_attempts) {
-        Verdict::Again(wait) if is_full => Some(wait),
-        _ => None,
     }
 }
 

@@ -282,6 +282,10 @@ impl Prepared for Model {
         }))
     }
 
+    fn abandon(&self) {
+        self.engine.builders.values().for_each(Builder::abandon);
+    }
+
     fn discard(&self, artifact: &Artifact) {
         // What cannot be removed now goes with the directory.
         let _ = Builder::discard(artifact);

@@ -10,6 +10,7 @@ use crate::cli::project::Project;
 use crate::cli::run::Ctx;
 use crate::cli::{Error, interrupt, models, select};
 use crate::config::Overrides;
+use crate::cpu::guard::guard_with;
 use crate::measure::WorkerSpec;
 use crate::queue::Priority;
 
@@ -75,6 +76,7 @@ pub(crate) fn run(args: &Args, ctx: &Ctx) -> Result<Outcome, Error> {
     select::expect_usable(&targets)?;
     let worker = WorkerSpec::of_this_program()
         .map_err(|error| Error::failed(error).context("cannot find this program"))?;
+    guard_with(worker.command.clone());
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

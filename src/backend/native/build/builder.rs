@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use super::batch::{self, Named};
 use super::leftovers::{self, CallDir};
 use super::objects::{Next, Objects};
+use super::process::{self, End};
 use super::refused::Refusal;
-use super::{Toolchain, entry, process};
+use super::{Toolchain, entry};
 use crate::backend::native::program::Program;
 use crate::backend::{Artifact, Failure, StepSpec};
 use crate::digest::{Digest, Encoder};
@@ -26,6 +27,8 @@ pub struct Builder {
     timeout: Duration,
     objects: Objects,
     sequence: AtomicU64,
+    /// How often all calls under way were abandoned.
+    n_abandoned: AtomicU64,
 }
 
 /// Something other than the candidate is wrong: the directory, the disk, the compiler itself.
@@ -72,6 +75,7 @@ impl Builder {
             timeout,
             objects,
             sequence: AtomicU64::new(0),
+            n_abandoned: AtomicU64::new(0),
         })
     }
 
@@ -152,6 +156,12 @@ impl Builder {
             steps: program.steps.iter().map(step_spec).collect(),
             compile_ns: started.elapsed().as_nanos() as u64,
         }))
+    }
+
+    /// Ends the calls of the compiler that are under way; builds fail of it, and no kernel is to
+    /// blame. Later calls are not affected.
+    pub fn abandon(&self) {
+        self.n_abandoned.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Removes the files of an artifact that is not needed any more.
@@ -284,7 +294,9 @@ impl Builder {
         command: Command,
         call: &CallDir,
     ) -> Result<Result<(), (Outcome, String)>, BuildError> {
-        let ended = process::run(command, &call.file("log"), self.timeout);
+        let n_abandoned = self.n_abandoned.load(Ordering::Relaxed);
+        let is_abandoned = || self.n_abandoned.load(Ordering::Relaxed) != n_abandoned;
+        let ended = process::run(command, &call.file("log"), self.timeout, &is_abandoned);
         let ended = ended.map_err(|source| BuildError::Spawn {
             rustc: self.toolchain.rustc.clone(),
             source,
@@ -292,13 +304,11 @@ impl Builder {
         if let Some(source) = ended.disk_error() {
             return Err(FsError::new("write to", &self.dir, source).into());
         }
-        Ok(match ended.status {
-            Some(status) if status.success() => Ok(()),
-            Some(_) if ended.was_stopped() => {
-                Err((Outcome::DeviceLost, "rustc was stopped".to_owned()))
-            }
-            Some(_) => Err((Outcome::CompileError, ended.stderr)),
-            None => Err((
+        Ok(match ended.end {
+            End::Status(status) if status.success() => Ok(()),
+            _ if ended.was_stopped() => Err((Outcome::DeviceLost, "rustc was stopped".to_owned())),
+            End::Status(_) | End::Abandoned => Err((Outcome::CompileError, ended.stderr)),
+            End::TimedOut => Err((
                 Outcome::CompileTimeout,
                 format!("rustc did not end within {} s", self.timeout.as_secs()),
             )),

@@ -11,15 +11,25 @@ use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::cpu::Builder;
+use crate::cpu::{Builder, Guarded};
 use crate::fsx;
 
 /// How a call ended, with the head of what it printed.
 #[derive(Debug)]
 pub(super) struct Ended {
-    /// `None` if it was stopped because its time was up.
-    pub(super) status: Option<ExitStatus>,
+    pub(super) end: End,
     pub(super) stderr: String,
+}
+
+/// What ended a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// It did so by itself, or somebody else did.
+    Status(ExitStatus),
+    /// Its time was up.
+    TimedOut,
+    /// Nobody wants it any more.
+    Abandoned,
 }
 
 impl Ended {
@@ -34,28 +44,42 @@ impl Ended {
             .iter()
             .find(|(text, _)| self.stderr.contains(text))
             .map(|&(_, code)| code);
-        let signal = self.status.and_then(|status| status.signal());
-        let grew = (signal == Some(libc::SIGXFSZ)).then_some(libc::EFBIG);
+        let grew = (self.signal() == Some(libc::SIGXFSZ)).then_some(libc::EFBIG);
         said.or(grew).map(io::Error::from_raw_os_error)
     }
 
     /// Returns whether somebody ended the call who need not have minded the source.
     pub(super) fn was_stopped(&self) -> bool {
-        let signal = self.status.and_then(|status| status.signal());
-        matches!(
-            signal,
-            Some(libc::SIGHUP | libc::SIGINT | libc::SIGKILL | libc::SIGTERM)
-        )
+        let signals = [libc::SIGHUP, libc::SIGINT, libc::SIGKILL, libc::SIGTERM];
+        self.end == End::Abandoned || self.signal().is_some_and(|s| signals.contains(&s))
+    }
+
+    fn signal(&self) -> Option<i32> {
+        match self.end {
+            End::Status(status) => status.signal(),
+            End::TimedOut | End::Abandoned => None,
+        }
     }
 }
 
 /// Longest compiler message that is kept.
 const MAX_MESSAGE_BYTES: usize = 4096;
 
-/// Runs a command with its diagnostics in `log`, and stops it after `timeout`.
+/// How often a call is looked at.
+const POLL: Duration = Duration::from_millis(2);
+
+/// Runs a command with its diagnostics in `log`, and stops it after `timeout`, or when it
+/// `is_abandoned`.
 ///
-/// The child dies with this process on Linux, so that no compiler outlives the tool.
-pub(super) fn run(mut command: Command, log: &Path, timeout: Duration) -> io::Result<Ended> {
+/// It is a process group of its own, and nothing of it is left when this returns or when this
+/// process ends, neither a linker that the compiler started nor the compiler that a wrapper did.
+pub(super) fn run(
+    mut command: Command,
+    log: &Path,
+    timeout: Duration,
+    is_abandoned: &dyn Fn() -> bool,
+) -> io::Result<Ended> {
+    // The guard is told of a group once it is there: until then this has to do.
     #[cfg(target_os = "linux")]
     die_with_parent(&mut command);
     let stderr = fsx::create_scratch(log).map_err(io::Error::other)?;
@@ -66,26 +90,46 @@ pub(super) fn run(mut command: Command, log: &Path, timeout: Duration) -> io::Re
         // Ctrl-C is for the tool: a compiler that dies of it says nothing of the source.
         .process_group(0);
     let mut child = command.spawn()?;
-    let _builder = Builder::process(child.id());
+    let guarded = Guarded::group(child.id());
+    let builder = Builder::group(child.id());
     let started = Instant::now();
-    let status = loop {
-        if let Some(status) = child.try_wait()? {
-            break Some(status);
-        }
-        if started.elapsed() > timeout {
-            child.kill()?;
-            child.wait()?;
+    let stop = loop {
+        if has_ended(child.id())? {
             break None;
         }
-        std::thread::sleep(Duration::from_millis(2));
+        if started.elapsed() > timeout {
+            break Some(End::TimedOut);
+        }
+        if is_abandoned() {
+            break Some(End::Abandoned);
+        }
+        std::thread::sleep(POLL);
     };
+    guarded.kill();
+    // Both know the group by a number that is free for others once its leader was waited for.
+    drop((guarded, builder));
+    let status = child.wait()?;
     let text = fsx::read(log).unwrap_or_default();
     let head = &text[..text.len().min(MAX_MESSAGE_BYTES)];
     let _ = fsx::remove_file(log);
     Ok(Ended {
-        status,
+        end: stop.unwrap_or(End::Status(status)),
         stderr: String::from_utf8_lossy(head).into_owned(),
     })
+}
+
+/// Returns whether a child has ended, which is still to be waited for.
+fn has_ended(child: u32) -> io::Result<bool> {
+    // SAFETY: a `siginfo_t` of zeros is one that says nothing.
+    let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    // SAFETY: the pointer is to a value of the right type, which the call fills in.
+    let code = unsafe { libc::waitid(libc::P_PID, child, &raw mut info, options) };
+    if code != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call succeeded, so this part is filled in, or as it was.
+    Ok(unsafe { info.si_pid() } != 0)
 }
 
 /// Has the kernel kill the child when the thread that starts it ends: that thread waits for the
@@ -112,13 +156,18 @@ fn die_with_parent(command: &mut Command) {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
+
+    const LONG: Duration = Duration::from_secs(20);
 
     fn sh(script: &str) -> Ended {
         let dir = tempfile::tempdir().unwrap();
         let mut command = Command::new("sh");
         command.args(["-c", script]);
-        run(command, &dir.path().join("log"), Duration::from_secs(20)).unwrap()
+        run(command, &dir.path().join("log"), LONG, &|| false).unwrap()
     }
 
     #[test]
@@ -144,16 +193,60 @@ mod tests {
     }
 
     #[test]
-    fn children_are_in_a_group_of_their_own_and_end_when_their_time_is_up() {
+    fn children_are_in_a_group_of_their_own() {
         let own = sh("read -r _ _ _ _ group _ </proc/$$/stat; echo $group $$ >&2");
         let numbers: Vec<&str> = own.stderr.split_whitespace().collect();
         assert_eq!(numbers[0], numbers[1]);
+    }
+
+    /// Runs a wrapper that starts something that does not end; returns how it ended. Fails if what
+    /// it started is still there then.
+    fn wrapped(script: &str, timeout: Duration, is_abandoned: impl Fn() -> bool) -> End {
         let dir = tempfile::tempdir().unwrap();
-        let mut command = Command::new("sleep");
-        command.arg("20");
-        let log = dir.path().join("log");
-        let ended = run(command, &log, Duration::from_millis(50)).unwrap();
-        assert!(ended.status.is_none());
+        let (log, number) = (dir.path().join("log"), dir.path().join("number"));
+        let mut command = Command::new("sh");
+        let script = format!("sleep 60 & echo $! >number; {script}");
+        command.args(["-c", &script]).current_dir(dir.path());
+        let is_abandoned = || number.metadata().is_ok_and(|m| m.len() > 1) && is_abandoned();
+        let ended = run(command, &log, timeout, &is_abandoned).unwrap();
         assert!(!log.exists());
+        let number = std::fs::read_to_string(number).unwrap();
+        let inner = PathBuf::from("/proc").join(number.trim());
+        let deadline = Instant::now() + LONG;
+        // Whoever inherits what was killed needs a moment to take note of it.
+        while is_running(&inner) {
+            assert!(Instant::now() < deadline, "{} is left", inner.display());
+            std::thread::sleep(POLL);
+        }
+        ended.end
+    }
+
+    fn is_running(process: &Path) -> bool {
+        let status = std::fs::read_to_string(process.join("status")).unwrap_or_default();
+        let state = status.lines().find(|line| line.starts_with("State:"));
+        state.is_some_and(|state| !state.contains('Z') && !state.contains('X'))
+    }
+
+    #[test]
+    fn nothing_is_left_of_a_group_whose_time_is_up_stopped_or_not() {
+        let short = Duration::from_millis(300);
+        assert_eq!(wrapped("wait", short, || false), End::TimedOut);
+        let stopped = "kill -STOP $!; kill -STOP $$";
+        assert_eq!(wrapped(stopped, short, || false), End::TimedOut);
+    }
+
+    #[test]
+    fn nothing_is_left_of_a_group_that_is_abandoned_or_whose_leader_ended() {
+        let is_abandoned = AtomicBool::new(false);
+        let end = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(50));
+                is_abandoned.store(true, Ordering::Relaxed);
+            });
+            wrapped("wait", LONG, || is_abandoned.load(Ordering::Relaxed))
+        });
+        assert_eq!(end, End::Abandoned);
+        let ended = wrapped("exit 3", LONG, || false);
+        assert!(matches!(ended, End::Status(status) if status.code() == Some(3)));
     }
 }

@@ -1,0 +1,117 @@
+//! One build: its turn at the compilers, further attempts, and its early end.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::Semaphore;
+
+use super::Built;
+use crate::adapt::Cancellation;
+use crate::adapt::job::Choices;
+use crate::backend::{BackendError, Failure, Prepared};
+use crate::cpu::Builder;
+use crate::label::Outcome;
+use crate::queue::{Verdict, verdict};
+
+/// How often a build that nobody wants any more is told so: it may be between two calls.
+const INSIST: Duration = Duration::from_millis(50);
+
+/// The result of building one deployment; the outer error is something that no candidate is to
+/// blame for.
+pub(super) type Build = Result<Built, BackendError>;
+
+/// What a deployment is built for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::adapt) enum Need {
+    /// To learn of it, with one compiler, beside others. A run that is cancelled does without.
+    Screening,
+    /// To decide by it, with all compilers. A run that is cancelled waits for it.
+    Decision,
+}
+
+/// A deployment to build.
+pub(super) struct BuildJob {
+    pub(super) prepared: Arc<dyn Prepared>,
+    pub(super) choices: Choices,
+    pub(super) need: Need,
+    /// Compilers that it takes.
+    pub(super) n_jobs: usize,
+    pub(super) cancellation: Cancellation,
+}
+
+impl BuildJob {
+    /// Builds as soon as there are compilers for it, and once more, later and later, if the disk
+    /// is full. Returns what came of it and how long the compilers were at it.
+    pub(super) async fn run(&self, compilers: &Semaphore) -> (Build, Duration) {
+        let mut took = Duration::ZERO;
+        let permits = compilers.acquire_many(self.n_jobs as u32);
+        let _permits = tokio::select! {
+            // The semaphore is never closed.
+            permits = permits => permits,
+            () = self.given_up() => return (Ok(Err(given_up())), took),
+        };
+        let mut n_attempts = 1;
+        loop {
+            let started = Instant::now();
+            let result = self.attempt().await;
+            took += started.elapsed();
+            let Some(wait) = wait_for_disk(&result, n_attempts) else {
+                return (result, took);
+            };
+            tokio::select! {
+                () = tokio::time::sleep(wait) => n_attempts += 1,
+                // No wait is as long as that of somebody who wants to go.
+                () = self.cancellation.cancelled() => return (result, took),
+            }
+        }
+    }
+
+    async fn attempt(&self) -> Build {
+        let (prepared, choices) = (Arc::clone(&self.prepared), self.choices.clone());
+        let n_jobs = self.n_jobs;
+        let mut building = tokio::task::spawn_blocking(move || {
+            let _builder = Builder::this_thread();
+            prepared.build(&choices.candidates, &choices.options, n_jobs)
+        });
+        let mut built = tokio::select! {
+            built = &mut building => Some(built),
+            () = self.given_up() => None,
+        };
+        while built.is_none() {
+            self.prepared.abandon();
+            built = tokio::time::timeout(INSIST, &mut building).await.ok();
+        }
+        match built {
+            Some(Err(panic)) => std::panic::resume_unwind(panic.into_panic()),
+            Some(Ok(result)) => result,
+            None => Ok(Err(given_up())),
+        }
+    }
+
+    /// Returns once nobody wants it any more.
+    async fn given_up(&self) {
+        match self.need {
+            Need::Screening => self.cancellation.cancelled().await,
+            Need::Decision => std::future::pending().await,
+        }
+    }
+}
+
+fn given_up() -> Failure {
+    Failure {
+        subgraph: None,
+        outcome: Outcome::DeviceLost,
+        message: "the run was interrupted".to_owned(),
+    }
+}
+
+/// Returns the time after which a build is tried again that found the disk full: others may have
+/// freed some space by then.
+fn wait_for_disk(result: &Build, n_attempts: u32) -> Option<Duration> {
+    let is_full = result.as_ref().is_err_and(BackendError::is_disk_full);
+    // As with a lost device, no candidate is to blame.
+    match verdict(Outcome::DeviceLost, n_attempts) {
+        Verdict::Again(wait) if is_full => Some(wait),
+        _ => None,
+    }
+}
