@@ -95,6 +95,14 @@ pub trait Prepared: Send + Sync {
     /// that is between two steps may go on, and later ones are not affected; nothing by default.
     fn abandon(&self) {}
 
+    /// Removes what is kept to build faster, first what was not used for the longest time, until
+    /// all of it takes `max_bytes` at most or is in use; returns what it takes. Nothing is kept by
+    /// default.
+    fn make_room(&self, max_bytes: u64) -> u64 {
+        let _ = max_bytes;
+        0
+    }
+
     /// Removes the files of an artifact that will not be run again.
     fn discard(&self, artifact: &Artifact);
 }

@@ -7,7 +7,7 @@
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use tempfile::NamedTempFile;
 
@@ -110,6 +110,36 @@ impl Appender {
         let written = self.file.write_all(bytes);
         written.map_err(|error| FsError::new("append to", &self.path, error))
     }
+}
+
+/// Gives a file another name, beside the one that it has.
+///
+/// # Errors
+/// [`FsError`] names the file.
+pub fn hard_link(file: &Path, name: &Path) -> Result<(), FsError> {
+    fs::hard_link(file, name).map_err(|error| FsError::new("link", file, error))
+}
+
+/// Says of a file that it was used just now, as the time of its last change.
+///
+/// # Errors
+/// [`FsError`] names the file.
+pub fn touch(path: &Path) -> Result<(), FsError> {
+    let file = OpenOptions::new().append(true).open(path);
+    let touched = file.and_then(|file| file.set_modified(SystemTime::now()));
+    touched.map_err(|error| FsError::new("touch", path, error))
+}
+
+/// Returns the bytes of all files in a directory and those below it. What cannot be looked at, or
+/// goes meanwhile, counts as nothing.
+pub fn disk_usage(dir: &Path) -> u64 {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let bytes = |entry: fs::DirEntry| match entry.file_type() {
+        Ok(kind) if kind.is_dir() => disk_usage(&entry.path()),
+        Ok(kind) if kind.is_file() => entry.metadata().map_or(0, |metadata| metadata.len()),
+        _ => 0,
+    };
+    entries.map(bytes).sum()
 }
 
 /// Renames a file that can be made again at any time, replacing what has the new name.

@@ -15,8 +15,8 @@ mod tests;
 
 pub use error::{FsError, FsErrorKind};
 pub use files::{
-    Appender, create_dir_all, create_scratch, read, read_to_string, remove_dir_all, remove_file,
-    rename, replace, replace_if_changed, write_scratch,
+    Appender, create_dir_all, create_scratch, disk_usage, hard_link, read, read_to_string,
+    remove_dir_all, remove_file, rename, replace, replace_if_changed, touch, write_scratch,
 };
 pub use limit::survive_size_limit;
 pub use lock::{Attempt, FileLock, Holder};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::build::{BuildError, Builder, Toolchain, ToolchainError};
@@ -63,6 +63,8 @@ pub(super) struct Engine {
     /// By optimisation level: each has its objects in a directory of its own, so that none gets
     /// into a library of another level.
     pub(super) builders: BTreeMap<u8, Builder>,
+    /// Held by whoever packs weights: those of one deployment at a time are in memory.
+    pub(super) packing: Mutex<()>,
 }
 
 impl Native {
@@ -92,6 +94,7 @@ impl Native {
             spaces,
             toolchain: toolchain.version,
             builders,
+            packing: Mutex::new(()),
         });
         let levels = levels.into_iter().map(i64::from);
         Ok(Self {

@@ -268,14 +268,15 @@ impl Prepared for Model {
                 message: format!("the native backend has no options `{options}`"),
             }));
         };
+        // Weights are in memory once, however much is built at a time.
+        let packing = self.engine.packing.lock();
         let program = match self.assemble(candidates, options) {
             Ok(program) => program,
             Err(failure) => return Ok(Err(failure)),
         };
-        if let Err(failure) = builder.compile(&program, jobs).map_err(build_error)? {
-            return Ok(Err(failure));
-        }
-        let built = builder.link(&program).map_err(build_error)?;
+        let packed = builder.pack(program).map_err(build_error)?;
+        drop(packing);
+        let built = builder.build(packed, jobs).map_err(build_error)?;
         Ok(built.map(|artifact| Artifact {
             compile_ns: started.elapsed().as_nanos() as u64,
             ..artifact
@@ -284,6 +285,11 @@ impl Prepared for Model {
 
     fn abandon(&self) {
         self.engine.builders.values().for_each(Builder::abandon);
+    }
+
+    fn make_room(&self, max_bytes: u64) -> u64 {
+        let builder = self.engine.builders.values().next();
+        builder.map_or(0, |builder| builder.make_room(max_bytes))
     }
 
     fn discard(&self, artifact: &Artifact) {

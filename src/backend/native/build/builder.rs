@@ -3,16 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::batch::{self, Named};
 use super::leftovers::{self, CallDir};
 use super::objects::{Next, Objects};
 use super::process::{self, End};
 use super::refused::Refusal;
-use super::{Toolchain, entry};
+use super::{Packed, Toolchain, room};
 use crate::backend::native::program::Program;
-use crate::backend::{Artifact, Failure, StepSpec};
+use crate::backend::{Artifact, Failure};
 use crate::digest::{Digest, Encoder};
 use crate::fsx::{self, FsError};
 use crate::label::Outcome;
@@ -22,7 +22,7 @@ use crate::label::Outcome;
 pub struct Builder {
     toolchain: Toolchain,
     dir: PathBuf,
-    opt_level: u8,
+    pub(super) opt_level: u8,
     /// Longest time that one rustc call may take.
     timeout: Duration,
     objects: Objects,
@@ -30,6 +30,9 @@ pub struct Builder {
     /// How often all calls under way were abandoned.
     n_abandoned: AtomicU64,
 }
+
+/// How often kernels are compiled whose objects others remove before they are linked.
+const MAX_ROUNDS: usize = 4;
 
 /// Something other than the candidate is wrong: the directory, the disk, the compiler itself.
 #[derive(Debug, thiserror::Error)]
@@ -110,52 +113,41 @@ impl Builder {
         }
     }
 
-    /// Links a program whose kernels are compiled, and writes its weights.
+    /// Compiles the kernels of a program that are not compiled yet, `jobs` calls at a time, and
+    /// links them.
     ///
     /// # Errors
-    /// The outer error stops everything; the inner one is a linker that refused.
-    pub fn link(&self, program: &Program) -> Result<Result<Artifact, Failure>, BuildError> {
-        let started = Instant::now();
-        let mut encoder = Encoder::new("metainfer artifact v1");
-        encoder.digest(&program.digest());
-        encoder.u64(self.opt_level.into());
-        let digest = encoder.finish();
-        let stem = self.stem(digest);
-        let call = CallDir::new(&self.dir, &stem)?;
-        let (source, unfinished) = (call.file("program.rs"), call.file("program.so"));
-        fsx::write_scratch(&source, entry::source(program).as_bytes())?;
-        let objects = self.objects.of(program.kernels.keys());
-        let mut command = self.rustc("cdylib", &call);
-        command.args(["-C", "linker=rust-lld", "-C", "linker-flavor=ld.lld"]);
-        for object in &objects {
-            command
-                .arg("-C")
-                .arg(format!("link-arg={}", object.display()));
+    /// The outer error stops everything; the inner one blames a candidate, or is a linker that
+    /// refused.
+    pub fn build(
+        &self,
+        packed: Packed,
+        jobs: usize,
+    ) -> Result<Result<Artifact, Failure>, BuildError> {
+        for _ in 0..MAX_ROUNDS {
+            if let Err(failure) = self.compile(&packed.program, jobs)? {
+                return Ok(Err(failure));
+            }
+            let call = CallDir::new(&self.dir, &self.stem(packed.digest))?;
+            let symbols = packed.program.kernels.keys();
+            if let Some(objects) = self.objects.pin(symbols, &call)? {
+                return self.link(packed, &call, &objects);
+            }
         }
-        command.arg(&source).arg("-o").arg(&unfinished);
-        if let Err((outcome, message)) = self.run(command, &call)? {
-            return Ok(Err(Failure {
-                subgraph: None,
-                outcome,
-                message,
-            }));
-        }
-        let (library, weights) = (self.path(&stem, "so"), self.path(&stem, "bin"));
-        fsx::write_scratch(&weights, &program.weights)?;
-        fsx::rename(&unfinished, &library)?;
-        Ok(Ok(Artifact {
-            digest,
-            library,
-            weights,
-            arena_bytes: program.arena_bytes,
-            threads: program.threads,
-            fills: program.fills.clone(),
-            inputs: program.inputs.clone(),
-            outputs: program.outputs.clone(),
-            resolutions: program.resolutions.clone(),
-            steps: program.steps.iter().map(step_spec).collect(),
-            compile_ns: started.elapsed().as_nanos() as u64,
+        let message = "objects are removed as soon as they are compiled".to_owned();
+        Ok(Err(Failure {
+            subgraph: None,
+            outcome: Outcome::DeviceLost,
+            message,
         }))
+    }
+
+    /// Removes objects of all builders of a workspace, those first that were not used for the
+    /// longest time, until they take `max_bytes` at most or are in use; returns what they take.
+    pub fn make_room(&self, max_bytes: u64) -> u64 {
+        self.dir
+            .parent()
+            .map_or(0, |root| room::make(root, max_bytes))
     }
 
     /// Ends the calls of the compiler that are under way; builds fail of it, and no kernel is to
@@ -261,7 +253,7 @@ impl Builder {
 
     /// Prepares a call. It has a directory of its own, as calls run side by side and rustc names
     /// its temporary files after the crate.
-    fn rustc(&self, crate_type: &str, call: &CallDir) -> Command {
+    pub(super) fn rustc(&self, crate_type: &str, call: &CallDir) -> Command {
         let mut command = Command::new(&self.toolchain.rustc);
         command.args([
             "--edition",
@@ -289,7 +281,7 @@ impl Builder {
         command
     }
 
-    fn run(
+    pub(super) fn run(
         &self,
         command: Command,
         call: &CallDir,
@@ -316,21 +308,12 @@ impl Builder {
     }
 
     /// Returns a stem that no other file has.
-    fn stem(&self, digest: Digest) -> String {
+    pub(super) fn stem(&self, digest: Digest) -> String {
         let number = self.sequence.fetch_add(1, Ordering::Relaxed);
         leftovers::stem(&digest.short(), number)
     }
 
-    fn path(&self, stem: &str, extension: &str) -> PathBuf {
+    pub(super) fn path(&self, stem: &str, extension: &str) -> PathBuf {
         self.dir.join(format!("{stem}.{extension}"))
-    }
-}
-
-fn step_spec(step: &crate::backend::native::program::Step) -> StepSpec {
-    StepSpec {
-        name: step.name.clone(),
-        subgraph: step.subgraph,
-        conversion: step.conversion.clone(),
-        traces: step.traces.clone(),
     }
 }

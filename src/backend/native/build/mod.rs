@@ -8,10 +8,13 @@ mod batch;
 mod builder;
 mod entry;
 mod leftovers;
+mod link;
 mod objects;
 mod process;
 mod refused;
+mod room;
 mod toolchain;
 
 pub use builder::{BuildError, Builder};
+pub use link::Packed;
 pub use toolchain::{Toolchain, ToolchainError};

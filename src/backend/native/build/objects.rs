@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use super::BuildError;
 use super::batch::Named;
+use super::leftovers::CallDir;
 use super::refused::{self, Refusal};
-use crate::fsx::{self, FsError};
+use crate::fsx::{self, FsError, FsErrorKind};
 use crate::label::Outcome;
 
 /// What is known of kernels, by symbol.
@@ -127,11 +128,42 @@ impl Objects {
     }
 
     /// Returns the objects that define kernels.
-    pub(super) fn of<'s>(&self, symbols: impl Iterator<Item = &'s String>) -> BTreeSet<PathBuf> {
+    fn of<'s>(&self, symbols: impl Iterator<Item = &'s String>) -> BTreeSet<PathBuf> {
         let state = self.lock();
         symbols
             .filter_map(|symbol| state.compiled.get(symbol).cloned())
             .collect()
+    }
+
+    /// Returns the objects that define kernels under names of their own in the directory of a call:
+    /// whoever [makes room](super::room) leaves them alone as long as they are there. `None` if
+    /// some are gone, whose kernels are to be compiled again.
+    pub(super) fn pin<'s>(
+        &self,
+        symbols: impl Iterator<Item = &'s String>,
+        call: &CallDir,
+    ) -> Result<Option<Vec<PathBuf>>, BuildError> {
+        let mut pinned = Vec::new();
+        let mut is_complete = true;
+        for object in self.of(symbols) {
+            let name = object.file_name().unwrap_or_default().to_string_lossy();
+            let pin = call.file(&name);
+            match fsx::hard_link(&object, &pin) {
+                Ok(()) => {
+                    // Only the order of removal depends on it.
+                    let _ = fsx::touch(&pin);
+                    pinned.push(pin);
+                }
+                Err(error) if error.kind == FsErrorKind::NotFound => {
+                    self.lock().compiled.retain(|_, known| *known != object);
+                    is_complete = false;
+                }
+                Err(error) if error.kind == FsErrorKind::DiskFull => return Err(error.into()),
+                // Pinned before, or on a file system without such links.
+                Err(_) => pinned.push(object),
+            }
+        }
+        Ok(is_complete.then_some(pinned))
     }
 
     /// A thread that panicked while it held the lock left the state as it was.
@@ -212,6 +244,26 @@ mod tests {
         assert!(
             matches!(next, Next::Refused(("a", _), Outcome::CompileError, text) if text == "no")
         );
+    }
+
+    #[test]
+    fn an_object_that_is_gone_is_compiled_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let (objects, kernel) = (Objects::default(), kernel());
+        let path = |name: &str| dir.path().join(name);
+        for name in ["a", "b"] {
+            fsx::write_scratch(&path(name), b"").unwrap();
+            objects.add(&[(name, &kernel)], &path(name));
+        }
+        let symbols = ["a".to_owned(), "b".to_owned()];
+        let call = CallDir::new(dir.path(), "abc-1-1").unwrap();
+        let pinned = objects.pin(symbols.iter(), &call).unwrap().unwrap();
+        assert_eq!(pinned, [call.file("a"), call.file("b")]);
+        let again = CallDir::new(dir.path(), "abc-1-2").unwrap();
+        fsx::remove_file(&path("b")).unwrap();
+        assert_eq!(objects.pin(symbols.iter(), &again).unwrap(), None);
+        let missing = objects.claim(&[("a", &kernel), ("b", &kernel)]);
+        assert!(matches!(missing, Next::Compile(missing, _) if missing[0].0 == "b"));
     }
 
     #[test]

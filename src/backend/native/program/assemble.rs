@@ -154,9 +154,15 @@ pub fn assemble_for(
     };
     let constants = pack_constants(&schedule.constants, &mut program.weights);
     let mut weights = Vec::new();
-    for kernel in &rendered {
+    let padded = |kernel: &Kernel| kernel.weights.len().next_multiple_of(ALIGN);
+    program
+        .weights
+        .reserve_exact(rendered.iter().map(padded).sum());
+    for kernel in &mut rendered {
         weights.push(program.weights.len());
-        program.weights.extend_from_slice(&kernel.weights);
+        // They are there once: those of a large model fill the memory of a small machine.
+        program.weights.append(&mut kernel.weights);
+        kernel.weights = Vec::new();
         let padded = program.weights.len().next_multiple_of(ALIGN);
         program.weights.resize(padded, 0);
     }

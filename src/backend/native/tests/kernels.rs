@@ -740,8 +740,8 @@ fn kernels_compiled_side_by_side_stay_apart() {
             let builder = &builder;
             scope.spawn(move || {
                 let program = bench.assemble(isa).unwrap();
-                builder.compile(&program, 1).unwrap().unwrap();
-                let artifact = builder.link(&program).unwrap().unwrap();
+                let packed = builder.pack(program.clone()).unwrap();
+                let artifact = builder.build(packed, 1).unwrap().unwrap();
                 for outputs in run::run_twice(&program, &artifact, &bench.inputs()) {
                     assert!(distance(&f32s(&outputs[0]), &bench.expected[0].1) < 1e-5);
                 }

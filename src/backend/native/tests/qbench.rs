@@ -411,8 +411,8 @@ impl QBench {
         let builder = Builder::open(toolchain, dir.path(), 1, Duration::from_mins(5)).unwrap();
         let mut program = self.program.clone();
         divide(&mut program, &mut self.rng.clone());
-        builder.compile(&program, 2).unwrap().unwrap();
-        let artifact = builder.link(&program).unwrap().unwrap();
+        let packed = builder.pack(program.clone()).unwrap();
+        let artifact = builder.build(packed, 2).unwrap().unwrap();
         for at_end in [true, false] {
             let outputs = run::run_fenced(&program, &artifact, &self.inputs, at_end);
             for (expected, bytes) in self.expected.iter().zip(outputs) {

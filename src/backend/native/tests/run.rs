@@ -57,8 +57,8 @@ pub(super) fn build_and_run_twice(program: &Program, inputs: &[Vec<u8>]) -> [Vec
     let dir = tempfile::tempdir().unwrap();
     let toolchain = Toolchain::discover(&PathBuf::from("rustc")).unwrap();
     let builder = Builder::open(toolchain, dir.path(), 1, Duration::from_mins(5)).unwrap();
-    builder.compile(program, 2).unwrap().unwrap();
-    let artifact = builder.link(program).unwrap().unwrap();
+    let packed = builder.pack(program.clone()).unwrap();
+    let artifact = builder.build(packed, 2).unwrap().unwrap();
     run_twice(program, &artifact, inputs)
 }
 

@@ -217,8 +217,8 @@ fn vectors_along_the_width_touch_nothing_outside_of_their_buffers() {
             let mapping = applicable(&mut rng, isa, &padded);
             bench.conv(padded, &mapping);
             let program = bench.assemble(isa).unwrap();
-            builder.compile(&program, 2).unwrap().unwrap();
-            let artifact = builder.link(&program).unwrap().unwrap();
+            let packed = builder.pack(program.clone()).unwrap();
+            let artifact = builder.build(packed, 2).unwrap().unwrap();
             for at_end in [false, true] {
                 let outputs = run::run_fenced(&program, &artifact, &bench.inputs(), at_end);
                 for (actual, (_, expected)) in outputs.iter().zip(&bench.expected) {

@@ -105,8 +105,8 @@ fn convolutions_in_the_winograd_domain_stay_within_their_buffers() {
         let dir = tempfile::tempdir().unwrap();
         let toolchain = Toolchain::discover(&PathBuf::from("rustc")).unwrap();
         let builder = Builder::open(toolchain, dir.path(), 1, Duration::from_mins(5)).unwrap();
-        builder.compile(&program, 2).unwrap().unwrap();
-        let artifact = builder.link(&program).unwrap().unwrap();
+        let packed = builder.pack(program.clone()).unwrap();
+        let artifact = builder.build(packed, 2).unwrap().unwrap();
         for at_end in [false, true] {
             let outputs = run::run_fenced(&program, &artifact, &bench.inputs(), at_end);
             for ((_, expected), actual) in bench.expected.iter().zip(outputs) {
