@@ -20,6 +20,7 @@
 //! - [`device`]: what the hardware is, as data, from `templates/devices` or by reading this host.
 //! - [`label`]: what was measured, where and how: one immutable record a candidate.
 //! - [`digest`], [`fsx`]: stable hashes; the only place that writes files.
+//! - [`process`]: what the tool asks of the system for itself.
 //! - [`config`]: `metainfer.toml`, with places for every finding. It reads no file itself.
 //! - [`search`]: what to try next, how to share the budget, how to compose the whole. It does no
 //!   I/O, has no clock, and repeats with its seed.
@@ -48,7 +49,7 @@
 //! 3  adapt                                                 orchestration, the async part
 //! 2  store  backend  measure  onnx  cpu  device::probe     effects on the outside world
 //! 1  variant  accuracy  meta  search  queue  event  lock  config  pure logic: no I/O, no clock, no globals
-//! 0  graph  space  device  label  digest  fsx              vocabulary
+//! 0  graph  space  device  label  digest  fsx  process     vocabulary
 //! ```
 //!
 //! # Invariants
@@ -78,6 +79,7 @@ pub mod label;
 pub mod lock;
 pub mod measure;
 pub mod onnx;
+pub mod process;
 pub mod queue;
 pub mod report;
 pub mod search;

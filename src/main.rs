@@ -2,10 +2,10 @@
 
 use std::process::ExitCode;
 
-use metainfer::{cli, cpu::guard, fsx, measure::worker};
+use metainfer::{cli, cpu::guard, measure::worker, process};
 
 fn main() -> ExitCode {
-    fsx::survive_size_limit();
+    process::survive_size_limit();
     // The tool starts itself anew to measure, and to clean up after itself; this is not for people,
     // so `cli` does not know it.
     if guard::is_requested(std::env::args_os()) {
@@ -15,5 +15,6 @@ fn main() -> ExitCode {
     if let Some(args) = worker::requested(args) {
         return worker::main(args);
     }
+    process::give_memory_back();
     cli::run(std::env::args_os()).into()
 }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::config::Overrides;
+use crate::config::{Overrides, SIZE, Size};
 
 /// An environment variable that the tool reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,9 +39,15 @@ pub const CARGO_METAINFER_SEED: &str = "CARGO_METAINFER_SEED";
 pub const CARGO_METAINFER_MAX_TIME: &str = "CARGO_METAINFER_MAX_TIME";
 /// As `--max-compile-time`.
 pub const CARGO_METAINFER_MAX_COMPILE_TIME: &str = "CARGO_METAINFER_MAX_COMPILE_TIME";
+/// As `--max-disk`.
+pub const CARGO_METAINFER_MAX_DISK: &str = "CARGO_METAINFER_MAX_DISK";
+/// As `--worker-memory`.
+pub const CARGO_METAINFER_WORKER_MEMORY: &str = "CARGO_METAINFER_WORKER_MEMORY";
+/// What developers are told.
+pub const CARGO_METAINFER_LOG: &str = "CARGO_METAINFER_LOG";
 
 /// Every variable that is read, in the order of the documentation.
-pub const VARIABLES: [Variable; 12] = [
+pub const VARIABLES: [Variable; 15] = [
     variable(METAINFER_HOME, "labels, and the user's `config.toml`"),
     variable(CARGO, "the cargo to call back; set by cargo"),
     variable(RUSTC, "compiler of native artifacts, else `rustc`"),
@@ -57,6 +63,12 @@ pub const VARIABLES: [Variable; 12] = [
     variable(CARGO_METAINFER_SEED, "as `--seed`"),
     variable(CARGO_METAINFER_MAX_TIME, "as `--max-time`"),
     variable(CARGO_METAINFER_MAX_COMPILE_TIME, "as `--max-compile-time`"),
+    variable(CARGO_METAINFER_MAX_DISK, "as `--max-disk`"),
+    variable(CARGO_METAINFER_WORKER_MEMORY, "as `--worker-memory`"),
+    variable(
+        CARGO_METAINFER_LOG,
+        "spans and events for developers, e.g. `debug`",
+    ),
 ];
 
 /// What the environment says, read once.
@@ -78,6 +90,8 @@ pub struct Environment {
     pub is_ci: bool,
     /// Search settings.
     pub overrides: Overrides,
+    /// `CARGO_METAINFER_LOG`.
+    pub log: Option<String>,
 }
 
 /// A variable whose value cannot be read.
@@ -137,6 +151,9 @@ impl Environment {
         let time = |name| text(name).map(|value| duration(name, value)).transpose();
         let max_time = time(CARGO_METAINFER_MAX_TIME)?;
         let max_compile_time = time(CARGO_METAINFER_MAX_COMPILE_TIME)?;
+        let size = |name| text(name).map(|value| size(name, value)).transpose();
+        let max_disk = size(CARGO_METAINFER_MAX_DISK)?;
+        let worker_memory = size(CARGO_METAINFER_WORKER_MEMORY)?;
         Ok(Self {
             home: path(METAINFER_HOME).or_else(|| data_dir(path)),
             cargo: path(CARGO).unwrap_or_else(|| PathBuf::from("cargo")),
@@ -151,7 +168,10 @@ impl Environment {
                 seed,
                 max_time,
                 max_compile_time,
+                max_disk,
+                worker_memory,
             },
+            log: text(CARGO_METAINFER_LOG),
         })
     }
 }
@@ -159,6 +179,10 @@ impl Environment {
 fn duration(name: &'static str, value: String) -> Result<Duration, VariableError> {
     let parsed = humantime::parse_duration(&value);
     parsed.map_err(|_| wrong(name, "a span of time such as `90s` or `30m`", value))
+}
+
+fn size(name: &'static str, value: String) -> Result<Size, VariableError> {
+    value.parse().map_err(|_| wrong(name, SIZE, value))
 }
 
 fn wrong(name: &'static str, expected: &'static str, value: String) -> VariableError {
@@ -224,6 +248,8 @@ mod tests {
                 CARGO_METAINFER_MAX_COMPILE_TIME,
                 "a span of time such as `90s` or `30m`",
             ),
+            (CARGO_METAINFER_MAX_DISK, SIZE),
+            (CARGO_METAINFER_WORKER_MEMORY, SIZE),
         ] {
             assert_eq!(
                 read(&[(name, "many")]).unwrap_err().to_string(),

@@ -36,6 +36,8 @@ impl Project {
             seed,
             max_time,
             max_compile_time,
+            max_disk,
+            worker_memory,
         } = environment.overrides;
         let overrides = Overrides {
             max_evaluations: overrides.max_evaluations.or(max_evaluations),
@@ -43,6 +45,8 @@ impl Project {
             seed: overrides.seed.or(seed),
             max_time: overrides.max_time.or(max_time),
             max_compile_time: overrides.max_compile_time.or(max_compile_time),
+            max_disk: overrides.max_disk.or(max_disk),
+            worker_memory: overrides.worker_memory.or(worker_memory),
         };
         let settings = Settings::resolve(&layers, overrides)?;
         Ok(Self {

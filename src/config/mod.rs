@@ -10,6 +10,7 @@ mod edit;
 mod models;
 mod reader;
 mod settings;
+mod size;
 mod targets;
 mod written;
 
@@ -19,6 +20,7 @@ pub use settings::{
     Layer, LimitSettings, Model, Objective, Overrides, SearchSettings, Settings, SettingsError,
     TargetSettings, TimeoutSettings,
 };
+pub use size::{ParseSizeError, SIZE, Size};
 pub use written::{
     AcceptEntry, CacheEntry, Config, ModelEntry, Parsed, SearchEntry, Spanned, TargetEntry, parse,
 };

@@ -7,6 +7,7 @@ use std::time::Duration;
 use toml_edit::{Item, TableLike, Value};
 
 use super::diagnostic::{Diagnostic, Place, Severity, nearest};
+use super::size::{SIZE, Size};
 
 /// Below this a timeout would end what is in order.
 const SHORTEST_TIMEOUT: Duration = Duration::from_secs(1);
@@ -167,6 +168,15 @@ impl<'a> Reader<'a> {
         }
         let item = section.table.get(key)?;
         self.wrong(section, key, item, "1s or more")
+    }
+
+    /// Reads a size.
+    pub(super) fn size(&mut self, section: Section<'_>, key: &str) -> Option<Size> {
+        let item = section.table.get(key)?;
+        match item.as_str().map(str::parse) {
+            Some(Ok(size)) => Some(size),
+            _ => self.wrong(section, key, item, SIZE),
+        }
     }
 
     /// Reads a list of dimensions.

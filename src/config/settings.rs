@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::written::Config;
-use super::{Place, models, targets};
+use super::{Place, Size, models, targets};
 use crate::graph::Shape;
 
 /// One layer of configuration and what is needed to read its relative paths.
@@ -36,6 +36,10 @@ pub struct Overrides {
     pub max_time: Option<Duration>,
     /// `--max-compile-time`.
     pub max_compile_time: Option<Duration>,
+    /// `--max-disk`.
+    pub max_disk: Option<Size>,
+    /// `--worker-memory`.
+    pub worker_memory: Option<Size>,
 }
 
 /// Everything that the configuration decides.
@@ -102,13 +106,28 @@ pub struct SearchSettings {
     pub seed: u64,
 }
 
-/// What the search of one model for one target may use at most; nothing is limited by default.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// What the search of one model for one target may use at most; time is not limited by default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LimitSettings {
     /// Wall time until the finals begin.
     pub max_time: Option<Duration>,
     /// Time of compilers, added up.
     pub max_compile_time: Option<Duration>,
+    /// What is kept in the target directory between runs.
+    pub max_disk: Size,
+    /// Memory of a worker; a share of the machine's if it is not given.
+    pub worker_memory: Option<Size>,
+}
+
+impl Default for LimitSettings {
+    fn default() -> Self {
+        Self {
+            max_time: None,
+            max_compile_time: None,
+            max_disk: Size(4 << 30),
+            worker_memory: None,
+        }
+    }
 }
 
 /// How long one step of an adaptation may take before it counts as hanging.
@@ -194,6 +213,8 @@ impl Settings {
             seed,
             max_time,
             max_compile_time,
+            max_disk,
+            worker_memory,
         } = overrides;
         let search = SearchSettings {
             max_evaluations: match max_evaluations {
@@ -222,6 +243,15 @@ impl Settings {
                 None => last(layers, "search.max-compile-time", |c| {
                     c.search.max_compile_time
                 })?,
+            },
+            max_disk: match max_disk {
+                Some(value) => value,
+                None => last(layers, "search.max-disk", |c| c.search.max_disk)?
+                    .unwrap_or(LimitSettings::default().max_disk),
+            },
+            worker_memory: match worker_memory {
+                Some(value) => Some(value),
+                None => last(layers, "search.worker-memory", |c| c.search.worker_memory)?,
             },
         };
         let default = TimeoutSettings::default();

@@ -63,6 +63,8 @@ fn every_documented_key_is_read() {
         seed = 9
         max-time = "90s"
         max-compile-time = "2h 30m"
+        max-disk = "2 GiB"
+        worker-memory = "512 MiB"
         compile-timeout = "20s"
         trial-timeout = "5s"
         [cache]
@@ -83,6 +85,8 @@ fn every_documented_key_is_read() {
     let limits = LimitSettings {
         max_time: Some(Duration::from_secs(90)),
         max_compile_time: Some(Duration::from_mins(150)),
+        max_disk: Size(2 << 30),
+        worker_memory: Some(Size(512 << 20)),
     };
     assert_eq!(settings.limits, limits);
     let timeouts = TimeoutSettings {
@@ -97,7 +101,7 @@ fn an_unknown_key_is_a_warning_with_its_place_and_the_nearest_key() {
     check_findings(
         "[search]\nmax-evals = 3\nseed = 1\n",
         &[
-            "2:1 unknown-key unknown key `search.max-evals` (known keys: max-evaluations, min-gain, seed, max-time, max-compile-time, compile-timeout, trial-timeout)",
+            "2:1 unknown-key unknown key `search.max-evals` (known keys: max-evaluations, min-gain, seed, max-time, max-compile-time, max-disk, worker-memory, compile-timeout, trial-timeout)",
         ],
     );
     check_findings(
@@ -132,6 +136,13 @@ fn a_wrong_value_is_an_error_with_its_place() {
         &[
             "2:19 wrong-value `search.compile-timeout` must be 1s or more (-)",
             "3:17 wrong-value `search.trial-timeout` must be a span of time such as \"90s\" or \"30m\" (-)",
+        ],
+    );
+    check_findings(
+        "[search]\nmax-disk = 30\nworker-memory = \"2 GB\"\n",
+        &[
+            "2:12 wrong-value `search.max-disk` must be a size such as `512 MiB` or `4 GiB` (-)",
+            "3:17 wrong-value `search.worker-memory` must be a size such as `512 MiB` or `4 GiB` (-)",
         ],
     );
     check_findings(
@@ -280,12 +291,14 @@ fn later_layers_win_and_flags_win_over_all() {
         ),
         package(
             "p",
-            "[search]\nmax-evaluations = 2\nseed = 2\nmax-compile-time = \"2m\"\n",
+            "[search]\nmax-evaluations = 2\nseed = 2\nmax-compile-time = \"2m\"\n\
+             max-disk = \"1 GiB\"\n",
         ),
     ];
     let overrides = Overrides {
         max_evaluations: Some(3),
         max_compile_time: Some(Duration::from_mins(3)),
+        worker_memory: Some(Size(1 << 20)),
         ..Overrides::default()
     };
     let settings = Settings::resolve(&layers, overrides).unwrap();
@@ -294,6 +307,8 @@ fn later_layers_win_and_flags_win_over_all() {
     let Settings { search, limits, .. } = settings;
     assert_eq!(limits.max_time, Some(Duration::from_mins(1)));
     assert_eq!(limits.max_compile_time, Some(Duration::from_mins(3)));
+    assert_eq!(limits.max_disk, Size(1 << 30));
+    assert_eq!(limits.worker_memory, Some(Size(1 << 20)));
     assert_eq!(search.max_evaluations, 3);
     assert_eq!(search.seed, 2);
     assert!((search.min_gain - 0.1).abs() < 1e-12);

@@ -8,6 +8,7 @@ use toml_edit::{Document, Item, TableLike};
 
 use super::diagnostic::{Diagnostic, Place, Severity};
 use super::reader::{Reader, Section};
+use super::size::Size;
 
 /// A value and where it is written.
 #[derive(Debug, Clone, PartialEq)]
@@ -91,6 +92,10 @@ pub struct SearchEntry {
     pub max_time: Option<Duration>,
     /// Time of compilers of one search, added up.
     pub max_compile_time: Option<Duration>,
+    /// What is kept in the target directory.
+    pub max_disk: Option<Size>,
+    /// Memory of a worker.
+    pub worker_memory: Option<Size>,
     /// Time of one call of the compiler.
     pub compile_timeout: Option<Duration>,
     /// Time of one request to a worker.
@@ -276,6 +281,8 @@ fn read_search(reader: &mut Reader<'_>, section: Section<'_>) -> SearchEntry {
         "seed",
         "max-time",
         "max-compile-time",
+        "max-disk",
+        "worker-memory",
         "compile-timeout",
         "trial-timeout",
     ];
@@ -286,6 +293,8 @@ fn read_search(reader: &mut Reader<'_>, section: Section<'_>) -> SearchEntry {
         seed: reader.integer(section, "seed", 0),
         max_time: reader.duration(section, "max-time"),
         max_compile_time: reader.duration(section, "max-compile-time"),
+        max_disk: reader.size(section, "max-disk"),
+        worker_memory: reader.size(section, "worker-memory"),
         compile_timeout: reader.timeout(section, "compile-timeout"),
         trial_timeout: reader.timeout(section, "trial-timeout"),
     }

@@ -27,6 +27,8 @@ pub enum FsErrorKind {
     ReadOnly,
     /// The disk, the quota or the limit on file sizes is exhausted.
     DiskFull,
+    /// There is not enough memory for what is in the file.
+    OutOfMemory,
     /// Anything else; the source says what.
     Other,
 }
@@ -56,7 +58,7 @@ impl FsError {
             FsErrorKind::DiskFull => Some(format!(
                 "free some space on the disk of `{path}`, or raise the quota"
             )),
-            FsErrorKind::Other => None,
+            FsErrorKind::OutOfMemory | FsErrorKind::Other => None,
         }
     }
 
@@ -75,6 +77,7 @@ impl FsErrorKind {
             io::ErrorKind::StorageFull
             | io::ErrorKind::QuotaExceeded
             | io::ErrorKind::FileTooLarge => Self::DiskFull,
+            io::ErrorKind::OutOfMemory => Self::OutOfMemory,
             _ => Self::Other,
         }
     }

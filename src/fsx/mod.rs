@@ -6,7 +6,6 @@
 
 mod error;
 mod files;
-mod limit;
 mod lock;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -18,5 +17,4 @@ pub use files::{
     Appender, create_dir_all, create_scratch, disk_usage, hard_link, read, read_to_string,
     remove_dir_all, remove_file, rename, replace, replace_if_changed, touch, write_scratch,
 };
-pub use limit::survive_size_limit;
 pub use lock::{Attempt, FileLock, Holder};

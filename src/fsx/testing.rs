@@ -47,7 +47,7 @@ pub(crate) fn limit_file_size(bytes: u64) {
         rlim_cur: bytes,
         rlim_max: bytes,
     };
-    super::survive_size_limit();
+    crate::process::survive_size_limit();
     // SAFETY: the pointer is to a value of the right type, which is only read.
     let code = unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit) };
     assert_eq!(code, 0);

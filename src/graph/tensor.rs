@@ -174,23 +174,30 @@ impl TensorData {
 
     /// Returns the elements as little-endian bytes, row-major, booleans as 0 or 1.
     pub fn to_le_bytes(&self) -> Vec<u8> {
-        macro_rules! bytes {
+        let mut bytes = Vec::new();
+        self.append_le_bytes(&mut bytes);
+        bytes
+    }
+
+    /// Appends what [`to_le_bytes`](Self::to_le_bytes) returns, without a copy of it in between.
+    pub fn append_le_bytes(&self, bytes: &mut Vec<u8>) {
+        macro_rules! append {
             ($data:expr) => {
-                $data.iter().flat_map(|v| v.to_le_bytes()).collect()
+                bytes.extend($data.iter().flat_map(|v| v.to_le_bytes()))
             };
         }
         match self {
-            Self::F32(d) => bytes!(d),
-            Self::F16(d) | Self::U16(d) => bytes!(d),
-            Self::F64(d) => bytes!(d),
-            Self::I8(d) => bytes!(d),
-            Self::U8(d) => d.clone(),
-            Self::I16(d) => bytes!(d),
-            Self::I32(d) => bytes!(d),
-            Self::U32(d) => bytes!(d),
-            Self::I64(d) => bytes!(d),
-            Self::U64(d) => bytes!(d),
-            Self::Bool(d) => d.iter().map(|&v| u8::from(v)).collect(),
+            Self::F32(d) => append!(d),
+            Self::F16(d) | Self::U16(d) => append!(d),
+            Self::F64(d) => append!(d),
+            Self::I8(d) => append!(d),
+            Self::U8(d) => bytes.extend_from_slice(d),
+            Self::I16(d) => append!(d),
+            Self::I32(d) => append!(d),
+            Self::U32(d) => append!(d),
+            Self::I64(d) => append!(d),
+            Self::U64(d) => append!(d),
+            Self::Bool(d) => bytes.extend(d.iter().map(|&v| u8::from(v))),
         }
     }
 }

@@ -13,7 +13,10 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::WorkerError;
+use super::error::outcome_of_crash;
 use super::protocol::{Request, Response};
+use crate::config::Size;
+use crate::label::Outcome;
 
 /// How to start a worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +38,8 @@ pub struct Worker {
     requests: ChildStdin,
     responses: Lines<BufReader<ChildStdout>>,
     stderr: Option<JoinHandle<String>>,
+    /// Address space that it may use, bytes.
+    memory_limit_bytes: Option<u64>,
     /// Set while a request is on its way: whoever drops it leaves an answer behind.
     is_busy: bool,
 }
@@ -99,6 +104,7 @@ impl Worker {
             requests,
             responses: BufReader::new(stdout).lines(),
             stderr: Some(tokio::spawn(tail(stderr))),
+            memory_limit_bytes: spec.memory_limit_bytes,
             is_busy: false,
         })
     }
@@ -139,6 +145,7 @@ impl Worker {
         match serde_json::from_str(&answer) {
             Ok(Response::Failed { outcome, message }) => {
                 self.is_busy = false;
+                let message = self.explained(outcome, message);
                 Err(WorkerError::Failed { outcome, message })
             }
             Ok(response) => {
@@ -178,10 +185,22 @@ impl Worker {
             Some(task) => timeout(GRACE, task).await.ok().and_then(Result::ok),
             None => None,
         };
+        let stderr = stderr.unwrap_or_default();
         WorkerError::Crashed {
             how: describe(status),
             signal: status.signal(),
-            stderr: stderr.unwrap_or_default(),
+            stderr: self.explained(outcome_of_crash(&stderr), stderr),
+        }
+    }
+
+    /// Adds to a message what to do if there was not enough memory.
+    fn explained(&self, outcome: Outcome, message: String) -> String {
+        match self.memory_limit_bytes {
+            Some(bytes) if outcome == Outcome::OutOfMemory => format!(
+                "{message}; a worker may use {}, see `search.worker-memory`",
+                Size(bytes)
+            ),
+            _ => message,
         }
     }
 }

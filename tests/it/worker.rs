@@ -56,6 +56,14 @@ impl Fixture {
         self.dir.path().join("reference.safetensors")
     }
 
+    /// Makes a file of so many zeros that takes no room on the disk.
+    fn sparse(&self, name: &str, n_bytes: u64) -> PathBuf {
+        let path = self.dir.path().join(name);
+        let file = fs::File::create_new(&path).unwrap();
+        file.set_len(n_bytes).unwrap();
+        path
+    }
+
     fn write_reference(&self, values: &[(&str, [f32; 4])]) {
         let values: Vec<_> = values.iter().map(|(name, v)| (*name, bytes(v))).collect();
         let views = values.iter().map(|(name, bytes)| {
@@ -461,10 +469,19 @@ async fn more_memory_than_allowed_is_out_of_memory_and_the_worker_goes_on() {
     large.arena_bytes = 1 << 31;
     let error = worker.load(0, large.clone(), LIMIT).await.unwrap_err();
     assert_eq!(error.outcome(), Outcome::OutOfMemory);
+    assert_eq!(
+        error.to_string(),
+        "cannot allocate 2147483648 bytes; a worker may use 1 GiB, see `search.worker-memory`"
+    );
     assert!(!error.is_fatal(), "{error}");
     large.arena_bytes = usize::MAX;
     let error = worker.load(0, large, LIMIT).await.unwrap_err();
     assert_eq!(error.outcome(), Outcome::OutOfMemory);
+    // Weights are read before there is a place for them.
+    let mut heavy = right.clone();
+    heavy.weights = fixture.sparse("heavy.bin", 1 << 31);
+    let error = worker.load(0, heavy, LIMIT).await.unwrap_err();
+    assert_eq!(error.outcome(), Outcome::OutOfMemory, "{error}");
     worker.load(0, right, LIMIT).await.unwrap();
     worker.verify(0, fixture.reference(), LIMIT).await.unwrap();
 }

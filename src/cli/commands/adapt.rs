@@ -9,9 +9,9 @@ use crate::cli::exit_code::Outcome;
 use crate::cli::project::Project;
 use crate::cli::run::Ctx;
 use crate::cli::{Error, interrupt, models, select};
-use crate::config::Overrides;
+use crate::config::{Overrides, Size};
 use crate::cpu::guard::guard_with;
-use crate::measure::WorkerSpec;
+use crate::measure::{WorkerSpec, share_of_memory};
 use crate::queue::Priority;
 
 /// Search, measure and lock the best deployment of each model on each target
@@ -37,6 +37,12 @@ pub(crate) struct Args {
     /// Time of all compilers for each search, e.g. 2h
     #[arg(long, value_name = "T", value_parser = super::parse_time)]
     max_compile_time: Option<Duration>,
+    /// What is kept in the target directory, e.g. 2GiB [default: 4 GiB]
+    #[arg(long, value_name = "SIZE")]
+    max_disk: Option<Size>,
+    /// Memory of what is measured [default: three quarters of the machine's]
+    #[arg(long, value_name = "SIZE")]
+    worker_memory: Option<Size>,
     /// Beside other runs: low, normal (the default), high
     #[arg(long, value_name = "LEVEL", value_parser = super::parse_priority)]
     priority: Option<Priority>,
@@ -58,6 +64,8 @@ pub(crate) fn run(args: &Args, ctx: &Ctx) -> Result<Outcome, Error> {
         jobs,
         max_time,
         max_compile_time,
+        max_disk,
+        worker_memory,
         priority,
         dry_run,
         replay,
@@ -68,14 +76,18 @@ pub(crate) fn run(args: &Args, ctx: &Ctx) -> Result<Outcome, Error> {
         seed: *seed,
         max_time: *max_time,
         max_compile_time: *max_compile_time,
+        max_disk: *max_disk,
+        worker_memory: *worker_memory,
     };
     let project = Project::read(ctx, overrides)?;
     let selected = select::models(&project, selection)?;
     selected.iter().copied().try_for_each(models::expect_file)?;
     let targets = select::targets(&project, selection)?;
     select::expect_usable(&targets)?;
-    let worker = WorkerSpec::of_this_program()
+    let mut worker = WorkerSpec::of_this_program()
         .map_err(|error| Error::failed(error).context("cannot find this program"))?;
+    let memory = project.settings.limits.worker_memory.map(|size| size.0);
+    worker.memory_limit_bytes = memory.or_else(share_of_memory);
     guard_with(worker.command.clone());
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()

@@ -9,7 +9,6 @@ use std::slice;
 
 use super::refusal::Refusal;
 use crate::backend::HUGE_PAGES_FROM;
-use crate::label::Outcome;
 
 /// Zeroed bytes behind the end, which vector loads may touch.
 const SLACK: usize = 4096;
@@ -39,10 +38,7 @@ impl Buffer {
     }
 
     fn new(n_bytes: usize, is_arena: bool) -> Result<Self, Refusal> {
-        let refusal = || Refusal {
-            outcome: Outcome::OutOfMemory,
-            message: format!("cannot allocate {n_bytes} bytes"),
-        };
+        let refusal = || Refusal::out_of_memory(format!("cannot allocate {n_bytes} bytes"));
         let n_mapped = n_bytes.checked_add(SLACK).ok_or_else(refusal)?;
         // SAFETY: asks for new memory, so nothing that exists is touched.
         let start = unsafe {

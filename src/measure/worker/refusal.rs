@@ -18,6 +18,14 @@ impl Refusal {
         }
     }
 
+    /// There is not enough memory for it.
+    pub(super) fn out_of_memory(message: impl Into<String>) -> Self {
+        Self {
+            outcome: Outcome::OutOfMemory,
+            message: message.into(),
+        }
+    }
+
     /// Something around it is to blame, so it may be tried again.
     pub(super) fn device_lost(message: impl Into<String>) -> Self {
         Self {

@@ -16,7 +16,7 @@ use super::library::load_math_library;
 use super::reference::{Reference, Tensors};
 use super::refusal::Refusal;
 use crate::backend::{Artifact, IoSpec, Place, TraceSpec, View};
-use crate::fsx;
+use crate::fsx::{self, FsErrorKind};
 use crate::graph::DType;
 
 /// Signature of `metainfer_steps` for one thread, see [`crate::backend::Artifact`].
@@ -72,8 +72,14 @@ impl Slot {
         reference: Option<&Reference>,
     ) -> Result<Self, Refusal> {
         check_traces(&artifact)?;
-        let weights = fsx::read(&artifact.weights)
-            .map_err(|error| Refusal::device_lost(error.to_string()))?;
+        let weights = fsx::read(&artifact.weights).map_err(|error| {
+            let message = error.to_string();
+            if error.kind == FsErrorKind::OutOfMemory {
+                Refusal::out_of_memory(message)
+            } else {
+                Refusal::device_lost(message)
+            }
+        })?;
         let allocate = |io: &IoSpec| Buffer::zeroed(n_bytes(io)?);
         let (inputs, outputs) = (&artifact.inputs, &artifact.outputs);
         let inputs = inputs.iter().map(allocate).collect::<Result<_, _>>()?;
@@ -93,7 +99,7 @@ impl Slot {
         // SAFETY: the library has no initialisers but those of the language runtime; whatever it
         // does, it does to this process alone, which exists to be lost.
         let library = unsafe { Library::new(&artifact.library) }
-            .map_err(|error| Refusal::run_error(format!("cannot load `{path}`: {error}")))?;
+            .map_err(|error| unloadable(format!("cannot load `{path}`: {error}")))?;
         let unusable = |error| Refusal::run_error(format!("cannot use `{path}`: {error}"));
         let symbol = c"metainfer_steps";
         let entry = match crew {
@@ -295,4 +301,14 @@ pub(super) fn end(view: &View) -> Option<usize> {
     terms
         .iter()
         .try_fold(view.offset, |end, &term| end.checked_add(term))
+}
+
+/// Refuses a library that the system's loader does not take.
+fn unloadable(message: String) -> Refusal {
+    let is_memory = ["cannot map", "failed to map", "annot allocate memory"];
+    if is_memory.iter().any(|text| message.contains(text)) {
+        Refusal::out_of_memory(message)
+    } else {
+        Refusal::run_error(message)
+    }
 }

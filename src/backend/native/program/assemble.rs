@@ -152,12 +152,12 @@ pub fn assemble_for(
         outputs: ports(graph, &graph.outputs),
         resolutions: resolutions(graph),
     };
+    let constants = schedule.constants.iter().map(|tensor| tensor_bytes(tensor));
+    let packed = rendered.iter().map(|kernel| kernel.weights.len());
+    let padded = constants.chain(packed).map(|n| n.next_multiple_of(ALIGN));
+    program.weights.reserve_exact(padded.sum());
     let constants = pack_constants(&schedule.constants, &mut program.weights);
     let mut weights = Vec::new();
-    let padded = |kernel: &Kernel| kernel.weights.len().next_multiple_of(ALIGN);
-    program
-        .weights
-        .reserve_exact(rendered.iter().map(padded).sum());
     for kernel in &mut rendered {
         weights.push(program.weights.len());
         // They are there once: those of a large model fill the memory of a small machine.
@@ -230,12 +230,16 @@ fn divided(
     }
 }
 
+fn tensor_bytes(tensor: &Tensor) -> usize {
+    tensor.data().len() * tensor.dtype().bytes()
+}
+
 /// Appends constants that are values of the graph; returns where each begins, in bytes.
 fn pack_constants(constants: &[Arc<Tensor>], weights: &mut Vec<u8>) -> Vec<usize> {
     let mut offsets = Vec::new();
     for tensor in constants {
         offsets.push(weights.len());
-        weights.extend(tensor.data().to_le_bytes());
+        tensor.data().append_le_bytes(weights);
         weights.resize(weights.len().next_multiple_of(ALIGN), 0);
     }
     offsets
