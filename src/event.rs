@@ -2,9 +2,12 @@
 //!
 //! An event carries numbers and ids, never prose.
 
+use std::time::Duration;
+
 use crate::label::Purpose;
 use crate::lock::Footprint;
 use crate::queue::TrialState;
+use crate::search::HalfWay;
 
 /// Receives events; shared by the threads of a run.
 pub trait Reporter: Send + Sync {
@@ -45,6 +48,10 @@ pub enum Event<'a> {
         baseline_ns: f64,
         /// Latency that the best candidates known so far add up to, nanoseconds.
         best_ns: f64,
+        /// What was used of the other budgets.
+        spent: Spent,
+        /// How long the search will still take, finals included, if that can be told.
+        time_left: Option<Duration>,
     },
     /// A trial reached another state.
     TrialMoved {
@@ -133,7 +140,28 @@ pub enum Event<'a> {
         /// Share of the time in which there was something to measure that the device was
         /// measuring; `None` if there was nothing.
         utilisation: Option<f64>,
+        /// What was used of the other budgets; `None` if nothing was searched.
+        spent: Option<Spent>,
+        /// How good the estimate of the time that was left was half way, if one was made.
+        half_way: Option<HalfWay>,
     },
+}
+
+/// What a search has used of its budgets beside evaluations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spent {
+    /// Wall time.
+    pub elapsed: Duration,
+    /// Wall time that it may take, finals aside; `None` if that is not limited.
+    pub max_time: Option<Duration>,
+    /// Time of compilers, added up.
+    pub compile_time: Duration,
+    /// Time of compilers that it may take; `None` if that is not limited.
+    pub max_compile_time: Option<Duration>,
+    /// What the workspace keeps on disk, bytes.
+    pub disk_bytes: u64,
+    /// What it may keep, bytes.
+    pub max_disk_bytes: u64,
 }
 
 /// Drops all events.

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use tracing::Instrument as _;
+
 use super::bench::Bench;
+use super::disk::journal_bytes;
 use super::finals::{decide, is_right};
 use super::job::Job;
 use super::journal::{Entry, Header, Journal, journal_path};
@@ -14,10 +17,11 @@ use super::session::Session;
 use super::trials::Trials;
 use super::{Error, Request};
 use crate::digest::Digest;
-use crate::event::{Event, Reporter};
+use crate::event::{Event, Reporter, Spent};
 use crate::label::{Evaluation, Label, Purpose};
 use crate::lock::{Deployment, Figure, Finding, Lockfile, encode};
-use crate::queue::JobState;
+use crate::queue::{JobState, Used};
+use crate::search::{HalfWay, Pace};
 use crate::store::{LabelStore, Queue, Sqlite, TaskLabels};
 
 /// Change of a figure that is taken for noise.
@@ -39,6 +43,10 @@ pub(super) struct Settled {
     pub(super) is_interrupted: bool,
     /// Share of the time in which there was something to measure that the device was measuring.
     pub(super) utilisation: Option<f64>,
+    /// What was used of the budgets, if anything was searched.
+    pub(super) spent: Option<Spent>,
+    /// How good the estimate of the time that was left was half way.
+    pub(super) half_way: Option<HalfWay>,
 }
 
 /// What is locked when an adaptation begins.
@@ -89,7 +97,7 @@ pub(super) async fn adapt(
     let store: Arc<dyn LabelStore> = Arc::new(store);
     let trials = Trials::open(request, reporter, job, queue, Arc::clone(&store)).await?;
     let Some(turn) = trials.turn(None).await? else {
-        trials.close(JobState::Interrupted, 0).await?;
+        trials.close(JobState::Interrupted, Used::default()).await?;
         return Ok(None);
     };
     let reference = write_reference(request, job, reporter).await?;
@@ -100,20 +108,25 @@ pub(super) async fn adapt(
         evaluations: store.evaluations(job.adaptation()).await?,
     };
     let path = journal_path(&request.scratch, &job.model.name, &job.target.name);
-    let mut journal = Journal::create(&path)?;
+    let mut journal = Journal::create(&path, journal_bytes(request))?;
     journal.append(&header(request, job, earlier.lockfile)?)?;
     journal.append(&known.entry())?;
     let bench = Bench::live(request, job, &reference, journal);
     let mut search = search(request, reporter, job, bench, trials, &earlier, &known);
-    let settled = settle(&mut search, earlier).await;
+    let span = tracing::info_span!(
+        "adaptation",
+        model = %job.model.name,
+        target = %job.target.name,
+        key = %job.adaptation().short(),
+    );
+    let settled = settle(&mut search, earlier).instrument(span).await;
     let state = match &settled {
         Ok(settled) if settled.is_interrupted => JobState::Interrupted,
         Ok(_) => JobState::Done,
         Err(Error::Interrupted) => JobState::Interrupted,
         Err(_) => JobState::Failed,
     };
-    let n_spent = search.session.budget.n_spent();
-    search.trials.close(state, n_spent).await?;
+    search.trials.close(state, search.used()).await?;
     match settled {
         Err(Error::Interrupted) => Ok(None),
         settled => settled.map(Some),
@@ -146,6 +159,8 @@ pub(super) fn search<'a>(
         best_ns: 0.0,
         best_run_ns: f64::INFINITY,
         worst_drift: 0.0,
+        pace: Pace::default(),
+        is_final: false,
         has_warned: false,
     }
 }
@@ -170,6 +185,7 @@ pub(super) async fn settle(
     search.start().await?;
     search.screen().await?;
     search.report_drift();
+    search.is_final = true;
     let known = all_locked(job, &search.session.locked, old.as_ref());
     let decision = decide(search, known).await?;
     let is_interrupted = search.is_cancelled()?;
@@ -182,8 +198,13 @@ pub(super) async fn settle(
     search.bench.note(&Entry::Decided {
         lock: alone(job, &deployment)?,
     })?;
+    search.bench.tidy();
+    let spent = search.spent();
+    report_disk(job, &spent, reporter);
     Ok(Settled {
         deployment,
+        spent: Some(spent),
+        half_way: search.pace.half_way(spent.elapsed),
         n_evaluations: search.session.budget.n_spent() - n_before,
         n_reused_labels: search.session.n_reused_labels,
         baseline_ns: decision.baseline_ns,
@@ -233,6 +254,20 @@ pub(super) fn kept(deployment: Deployment) -> Settled {
         confirmation: None,
         is_interrupted: false,
         utilisation: None,
+        spent: None,
+        half_way: None,
+    }
+}
+
+/// Says so if what a run needs is more than the budget of the disk.
+fn report_disk(job: &Job<'_>, spent: &Spent, reporter: &dyn Reporter) {
+    let (used, most) = (spent.disk_bytes, spent.max_disk_bytes);
+    if used > most {
+        reporter.report(&Event::Warning {
+            code: "disk-budget",
+            subject: &job.model.name,
+            detail: &format!("{used} bytes are needed on disk, and `search.max-disk` is {most}"),
+        });
     }
 }
 

@@ -12,7 +12,7 @@ use crate::backend::{Artifact, Failure};
 use crate::event::Event;
 use crate::label::{Latency, Outcome, Purpose};
 use crate::measure::stats::has_drifted;
-use crate::queue::TrialState;
+use crate::queue::{TrialState, Used};
 use crate::search::give_up_ns;
 use crate::store::Batch;
 
@@ -67,7 +67,7 @@ impl Search<'_> {
             return Ok(Seen::default());
         };
         self.session.budget.spend(reservation);
-        self.trials.count(self.session.budget.n_spent());
+        self.trials.count(self.used());
         self.session.evaluated.insert(artifact.digest);
         let drift = self.drift().await?;
         let limit = self
@@ -355,13 +355,26 @@ impl Search<'_> {
         }
     }
 
+    /// Returns what the queue is told of.
+    pub(super) fn used(&self) -> Used {
+        Used {
+            n_evaluations: self.session.budget.n_spent(),
+            disk_bytes: self.bench.disk_bytes(),
+        }
+    }
+
     /// Says that an evaluation is over.
-    pub(super) fn report_evaluation(&self, n_labels: usize, n_failures: usize) {
+    pub(super) fn report_evaluation(&mut self, n_labels: usize, n_failures: usize) {
         let baseline_ns = self
             .baseline
             .as_ref()
             .map_or(0.0, |baseline| baseline.first_ns);
+        let spent = self.spent();
+        let left = self.left(&spent);
+        self.trials.count(self.used());
         self.reporter.report(&Event::EvaluationFinished {
+            spent,
+            time_left: self.pace.evaluated(spent.elapsed, left),
             n_evaluations: self.session.budget.n_spent(),
             max_evaluations: self.session.budget.max_evaluations(),
             n_labels,

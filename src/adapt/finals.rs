@@ -3,12 +3,15 @@
 //! optimisation level, is chosen here: the best one is also built under all other options, and then
 //! refined: for fewer threads than the target has, or to run some of its parts row by row.
 
+use tracing::Instrument as _;
+
 use super::Error;
 use super::bench::Trial;
 use super::composer;
 use super::job::{Choices, Job};
 use super::ledger;
 use super::search::{Baseline, Search, p25, wrong_step};
+use super::trials::trial_span;
 use crate::backend::Artifact;
 use crate::event::Event;
 use crate::label::{Evaluation, Latency, Outcome, Purpose};
@@ -243,7 +246,9 @@ async fn enter(
     }
     let turn = search.trials.patient_turn(ticket).await?;
     let expected = search.baseline.as_ref().map(|baseline| baseline.first_ns);
-    let trial = search.bench.run(&artifact, expected, None).await?;
+    let span = trial_span(&artifact, Purpose::Final);
+    let trial = search.bench.run(&artifact, expected, None);
+    let trial = trial.instrument(span).await?;
     drop(turn);
     if let Some(reservation) = reservation {
         search.session.budget.spend(reservation);

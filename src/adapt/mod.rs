@@ -4,6 +4,7 @@ mod adaptation;
 mod bench;
 mod cancel;
 mod composer;
+mod disk;
 mod error;
 mod evaluate;
 mod finals;

@@ -6,12 +6,14 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use tracing::Instrument as _;
+
 use super::Error;
 use super::bench::{Built, Need};
 use super::composer::Composed;
 use super::propose::{LAYOUTS, LayoutPlan, Proposal, propose};
 use super::search::Search;
-use super::trials::Ticket;
+use super::trials::{Ticket, trial_span};
 use crate::backend::BackendError;
 use crate::label::Purpose;
 use crate::queue::TrialState;
@@ -139,7 +141,9 @@ impl Search<'_> {
         match self.expect_backend(result)? {
             Ok(artifact) => {
                 self.trials.advance(ticket, TrialState::Compiled).await?;
-                let seen = self.evaluate(ticket, passenger.proposal, artifact).await?;
+                let span = trial_span(&artifact, Purpose::Screening);
+                let seen = self.evaluate(ticket, passenger.proposal, artifact);
+                let seen = seen.instrument(span).await?;
                 flight.queue.extend(seen.split);
                 Ok(seen.is_surprising)
             }

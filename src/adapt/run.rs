@@ -130,6 +130,8 @@ pub async fn run_with(
                 lock_changed: changed,
                 interrupted: settled.is_interrupted,
                 utilisation: settled.utilisation,
+                spent: settled.spent,
+                half_way: settled.half_way,
             });
             if settled.is_interrupted && !request.cancellation.is_cancelled() {
                 // Somebody ended this job, and not the run.

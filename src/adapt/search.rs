@@ -12,10 +12,10 @@ use super::session::Session;
 use super::trials::{Ticket, Trials, Turn};
 use super::{Error, Request};
 use crate::backend::{Artifact, BackendError};
-use crate::event::Reporter;
+use crate::event::{Reporter, Spent};
 use crate::label::{Latency, Purpose};
 use crate::queue::TrialState;
-use crate::search::StopRule;
+use crate::search::{Left, Pace, StopRule};
 
 /// Evaluations in a row without promise after which the search stops.
 const PATIENCE: u32 = 8;
@@ -59,6 +59,10 @@ pub(super) struct Search<'a> {
     pub(super) best_run_ns: f64,
     /// How much slower, or faster, the untuned default ran at most than at the start; a fraction.
     pub(super) worst_drift: f64,
+    /// How fast it goes.
+    pub(super) pace: Pace,
+    /// Whether the finals have begun.
+    pub(super) is_final: bool,
     /// Whether the user knows that there are deployments that cannot be built.
     pub(super) has_warned: bool,
 }
@@ -91,6 +95,41 @@ impl Search<'_> {
                 None
             }
         })
+    }
+
+    /// Returns what was used of the budgets.
+    pub(super) fn spent(&self) -> Spent {
+        let limits = &self.request.limits;
+        Spent {
+            elapsed: self.started.elapsed(),
+            max_time: limits.max_time,
+            compile_time: self.bench.usage().compiling,
+            max_compile_time: limits.max_compile_time,
+            disk_bytes: self.bench.disk_bytes(),
+            max_disk_bytes: limits.max_disk.0,
+        }
+    }
+
+    /// Returns what is left of the search at most.
+    pub(super) fn left(&self, spent: &Spent) -> Left {
+        let n_left = self.session.budget.n_left();
+        let n_evaluations = if self.is_final {
+            n_left.min(self.reserve())
+        } else {
+            n_left
+        };
+        let left = |max: Option<Duration>, used| max.map(|max| max.saturating_sub(used));
+        let time = left(spent.max_time, spent.elapsed);
+        // As fast as so far: compilers of several builds run at a time.
+        let compile_time = left(spent.max_compile_time, spent.compile_time).map(|left| {
+            let pace = spent.elapsed.as_secs_f64() / spent.compile_time.as_secs_f64();
+            Duration::try_from_secs_f64(left.as_secs_f64() * pace).unwrap_or(Duration::MAX)
+        });
+        let time = time.into_iter().chain(compile_time).min();
+        Left {
+            n_evaluations,
+            time: time.filter(|_| !self.is_final),
+        }
     }
 
     /// Returns whether nothing is to be explored any more.

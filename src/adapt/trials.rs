@@ -1,18 +1,19 @@
 //! The trials of a job in the queue that all runs on this machine share.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
 use super::job::{Choices, Job};
 use super::{Error, Request};
+use crate::backend::Artifact;
 use crate::digest::{Digest, Encoder};
 use crate::event::{Event, Reporter};
 use crate::label::Purpose;
 use crate::measure::Device;
-use crate::queue::{JobId, JobSpec, JobState, LEASE, Lease, MOST_ATTEMPTS, TrialState};
+use crate::queue::{JobId, JobSpec, JobState, LEASE, Lease, MOST_ATTEMPTS, TrialState, Used};
 use crate::store::{Batch, LabelStore, Queue, StoreError};
 
 /// What others are told that they wait for.
@@ -37,7 +38,7 @@ struct Desk {
     job: JobId,
     device: String,
     is_cancelled: Arc<AtomicBool>,
-    n_evaluations: Arc<AtomicU32>,
+    used: Arc<Mutex<Used>>,
     heartbeat: JoinHandle<()>,
 }
 
@@ -84,19 +85,19 @@ impl<'a> Trials<'a> {
         };
         let id = queue.open(spec).await?;
         let is_cancelled = Arc::new(AtomicBool::new(false));
-        let n_evaluations = Arc::new(AtomicU32::new(0));
+        let used = Arc::new(Mutex::new(Used::default()));
         let heartbeat = heartbeat(
             queue.clone(),
             id,
             Arc::clone(&is_cancelled),
-            Arc::clone(&n_evaluations),
+            Arc::clone(&used),
         );
         let desk = Desk {
             queue,
             job: id,
             device,
             is_cancelled,
-            n_evaluations,
+            used,
             heartbeat,
         };
         Ok(Self {
@@ -130,10 +131,10 @@ impl<'a> Trials<'a> {
         self.request.cancellation.is_cancelled() || self.desk.as_ref().is_some_and(asked)
     }
 
-    /// Tells the queue how many evaluations are spent, with the next renewal of the lease.
-    pub(super) fn count(&self, n_evaluations: u32) {
+    /// Tells the queue what is used, with the next renewal of the lease.
+    pub(super) fn count(&self, used: Used) {
         if let Some(desk) = &self.desk {
-            desk.n_evaluations.store(n_evaluations, Ordering::Relaxed);
+            *desk.used.lock().unwrap_or_else(PoisonError::into_inner) = used;
         }
     }
 
@@ -289,6 +290,11 @@ impl<'a> Trials<'a> {
     /// # Errors
     /// If the store does not work.
     pub(super) async fn drop(&self, ticket: impl Into<Option<Ticket>>) -> Result<(), Error> {
+        let ticket = ticket.into();
+        tracing::debug!(
+            trial = leased(ticket).map(|(_, lease)| lease.trial.0),
+            "drop"
+        );
         let ended = self.end(ticket, TrialState::Dropped, Batch::default());
         ended.await.map(|_| ())
     }
@@ -306,10 +312,10 @@ impl<'a> Trials<'a> {
     ///
     /// # Errors
     /// If the store does not work.
-    pub(super) async fn close(&self, state: JobState, n_evaluations: u32) -> Result<(), Error> {
+    pub(super) async fn close(&self, state: JobState, used: Used) -> Result<(), Error> {
         if let Some(desk) = &self.desk {
             desk.heartbeat.abort();
-            desk.queue.close(desk.job, state, n_evaluations).await?;
+            desk.queue.close(desk.job, state, used).await?;
         }
         Ok(())
     }
@@ -331,6 +337,12 @@ impl Drop for Desk {
     }
 }
 
+/// Returns what groups what is done in a trial for developers.
+pub(super) fn trial_span(artifact: &Artifact, purpose: Purpose) -> tracing::Span {
+    let artifact = artifact.digest.short();
+    tracing::debug_span!("trial", %artifact, stage = ?purpose)
+}
+
 fn leased(ticket: impl Into<Option<Ticket>>) -> Option<(Ticket, Lease)> {
     let ticket = ticket.into()?;
     Some((ticket, ticket.lease?))
@@ -341,14 +353,14 @@ fn heartbeat(
     queue: Queue,
     job: JobId,
     is_cancelled: Arc<AtomicBool>,
-    n_evaluations: Arc<AtomicU32>,
+    used: Arc<Mutex<Used>>,
 ) -> JoinHandle<()> {
     tokio::spawn(async move {
         loop {
             tokio::time::sleep(LEASE / 10).await;
             // A store that does not answer now may do so later, and the lease lasts a while.
-            let spent = n_evaluations.load(Ordering::Relaxed);
-            if let Ok(orders) = queue.renew(job, spent).await {
+            let used = *used.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Ok(orders) = queue.renew(job, used).await {
                 is_cancelled.fetch_or(orders.is_cancelled, Ordering::Relaxed);
             }
         }

@@ -12,6 +12,7 @@ mod error;
 mod exit_code;
 mod files;
 mod interrupt;
+mod log;
 mod models;
 mod project;
 mod run;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use clap::Parser;
 
 use super::args::{Cli, ColorWhen, Global, MessageFormat};
-use super::{Environment, Error, ExitCode};
+use super::{Environment, Error, ExitCode, log};
 use crate::report::{Color, Console, Failure, Format, Options};
 
 /// What every command gets.
@@ -59,7 +59,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         environment,
         console: Arc::clone(&console),
     };
-    let code = match check_unstable(&ctx).and_then(|()| command.run(&ctx)) {
+    let started = check_unstable(&ctx).and_then(|()| start_log(&ctx));
+    let code = match started.and_then(|()| command.run(&ctx)) {
         Ok(outcome) => outcome.into(),
         Err(error) => fail(&console, &error),
     };
@@ -128,6 +129,13 @@ fn color(flag: Option<ColorWhen>, environment: &Environment) -> Result<Color, Er
             "environment variable `CARGO_TERM_COLOR` must be `auto`, `always` or `never`, \
              not `{other}`"
         ))),
+    }
+}
+
+fn start_log(ctx: &Ctx) -> Result<(), Error> {
+    match &ctx.environment.log {
+        Some(filter) => log::start(filter),
+        None => Ok(()),
     }
 }
 

@@ -130,13 +130,18 @@ pub fn touch(path: &Path) -> Result<(), FsError> {
     touched.map_err(|error| FsError::new("touch", path, error))
 }
 
-/// Returns the bytes of all files in a directory and those below it. What cannot be looked at, or
-/// goes meanwhile, counts as nothing.
+/// Returns the bytes of all files in a directory and those below it; one with several names counts
+/// once in all. What cannot be looked at, or goes meanwhile, counts as nothing.
 pub fn disk_usage(dir: &Path) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let bytes = |entry: fs::DirEntry| match entry.file_type() {
         Ok(kind) if kind.is_dir() => disk_usage(&entry.path()),
-        Ok(kind) if kind.is_file() => entry.metadata().map_or(0, |metadata| metadata.len()),
+        Ok(kind) if kind.is_file() => {
+            let metadata = entry.metadata();
+            metadata.map_or(0, |metadata| metadata.len() / metadata.nlink().max(1))
+        }
         _ => 0,
     };
     entries.map(bytes).sum()

@@ -31,6 +31,15 @@ pub struct JobSpec {
     pub max_evaluations: u32,
 }
 
+/// What a job has used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Used {
+    /// Evaluations.
+    pub n_evaluations: u32,
+    /// What its workspace keeps on disk, bytes.
+    pub disk_bytes: u64,
+}
+
 /// How far a job is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -68,8 +77,8 @@ pub struct Job {
     pub is_cancelled: bool,
     /// Evaluations that it may spend.
     pub max_evaluations: u32,
-    /// Evaluations that are spent.
-    pub n_evaluations: u32,
+    /// What it has used.
+    pub used: Used,
     /// Trials of it that are not over, by state, in the order of [`TrialState::ALL`].
     ///
     /// [`TrialState::ALL`]: super::TrialState::ALL

@@ -13,7 +13,7 @@ mod priority;
 mod retry;
 mod trial;
 
-pub use job::{Job, JobId, JobSpec, JobState};
+pub use job::{Job, JobId, JobSpec, JobState, Used};
 pub use lease::{LEASE, Lease, Uptime};
 pub use priority::{Priority, Waiting, first};
 pub use retry::{MOST_ATTEMPTS, Verdict, verdict};

@@ -261,7 +261,7 @@ impl Reporter for Console {
             _ => {}
         }
         let line = events::line(event, self.options.verbosity);
-        for line in line.into_iter().chain(events::addition(event)) {
+        for line in line.into_iter().chain(events::additions(event)) {
             state.print(|shell| {
                 if line.is_result {
                     shell.status(line.verb, &line.object);
@@ -277,9 +277,12 @@ impl Reporter for Console {
 mod tests {
     use std::io::Write;
     use std::sync::Arc;
+    use std::time::Duration;
 
     use super::*;
+    use crate::event::Spent;
     use crate::lock::Footprint;
+    use crate::search::HalfWay;
 
     #[derive(Clone, Default)]
     struct Buffer(Arc<Mutex<Vec<u8>>>);
@@ -319,6 +322,18 @@ mod tests {
         lock_changed: true,
         interrupted: false,
         utilisation: Some(0.9),
+        spent: Some(Spent {
+            elapsed: Duration::from_secs(61),
+            max_time: Some(Duration::from_mins(30)),
+            compile_time: Duration::from_mins(2),
+            max_compile_time: None,
+            disk_bytes: 300 << 20,
+            max_disk_bytes: 4 << 30,
+        }),
+        half_way: Some(HalfWay {
+            estimated: Duration::from_secs(40),
+            actual: Duration::from_secs(31),
+        }),
     };
 
     #[test]
@@ -329,7 +344,8 @@ mod tests {
             stderr,
             "      Locked `net` on `cpu`: 1.00 ms, 2.30× the untuned speed (97 evaluations, \
              12 labels reused)\n      Memory 3.00 MiB for a run, 6.47 MiB of weights, \
-             197 KiB of code\n"
+             197 KiB of code\n        Used 61 s of 30 min, 2 min of compilers, 300 MiB of 4.00 GiB on \
+             disk; half way 40 s were expected, 31 s it took\n"
         );
     }
 
@@ -372,6 +388,9 @@ mod tests {
         let expected = ["started", "adapt-finished", "diagnostic", "finished"];
         assert_eq!(reasons, expected.map(Some));
         assert_eq!(lines[0]["format_version"], 1);
+        assert_eq!(lines[1]["elapsed_ms"], 61_000);
+        assert_eq!(lines[1]["max_compile_time_ms"], serde_json::Value::Null);
+        assert_eq!(lines[1]["half_way_estimated_ms"], 40_000);
         assert_eq!(lines[3]["success"], false);
         assert_eq!(stderr, "warning: careful\nhere\n");
     }

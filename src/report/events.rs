@@ -1,8 +1,12 @@
 //! Events as words and as messages.
 
-use super::format::{duration, factor, plural, size};
+use std::time::Duration;
+
+use super::format::{duration, factor, plural, size, span};
 use super::json::{self, Message};
-use crate::event::Event;
+use crate::event::{Event, Spent};
+use crate::lock::Footprint;
+use crate::search::HalfWay;
 
 /// A status line.
 pub(super) struct Line {
@@ -147,16 +151,67 @@ fn line_of_search(event: &Event<'_>, verbosity: u8) -> Option<Line> {
     }
 }
 
-/// Returns what follows the line of an event: what a deployment needs of memory and disk.
-pub(super) fn addition(event: &Event<'_>) -> Option<Line> {
-    let Event::AdaptFinished {
-        footprint: Some(footprint),
-        ..
-    } = event
-    else {
-        return None;
+/// Returns what follows the line of an event: what a deployment needs of memory and disk, and what
+/// the search for it used.
+pub(super) fn additions(event: &Event<'_>) -> impl Iterator<Item = Line> {
+    let (footprint, spent) = match event {
+        Event::AdaptFinished {
+            footprint,
+            spent,
+            half_way,
+            ..
+        } => (
+            footprint.as_ref().map(memory),
+            spent.as_ref().map(|spent| used(spent, half_way.as_ref())),
+        ),
+        _ => (None, None),
     };
-    Some(Line {
+    footprint.into_iter().chain(spent)
+}
+
+fn used(spent: &Spent, half_way: Option<&HalfWay>) -> Line {
+    let of =
+        |max: Option<Duration>| max.map_or_else(String::new, |max| format!(" of {}", span(max)));
+    let half_way = half_way.map_or_else(String::new, |half_way| {
+        let HalfWay { estimated, actual } = *half_way;
+        format!(
+            "; half way {} were expected, {} it took",
+            span(estimated),
+            span(actual)
+        )
+    });
+    Line {
+        verb: "Used",
+        object: format!(
+            "{}{}, {}{} of compilers, {} of {} on disk{half_way}",
+            span(spent.elapsed),
+            of(spent.max_time),
+            span(spent.compile_time),
+            of(spent.max_compile_time),
+            size(spent.disk_bytes),
+            size(spent.max_disk_bytes),
+        ),
+        is_result: true,
+    }
+}
+
+fn spent_message(spent: &Spent) -> json::Spent {
+    json::Spent {
+        elapsed_ms: millis(spent.elapsed),
+        max_time_ms: spent.max_time.map(millis),
+        compile_time_ms: millis(spent.compile_time),
+        max_compile_time_ms: spent.max_compile_time.map(millis),
+        disk_bytes: spent.disk_bytes,
+        max_disk_bytes: spent.max_disk_bytes,
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn memory(footprint: &Footprint) -> Line {
+    Line {
         verb: "Memory",
         object: format!(
             "{} for a run, {} of weights, {} of code",
@@ -165,7 +220,7 @@ pub(super) fn addition(event: &Event<'_>) -> Option<Line> {
             size(footprint.code_bytes)
         ),
         is_result: true,
-    })
+    }
 }
 
 /// Returns the text beside the progress bar.
@@ -174,13 +229,19 @@ pub(super) fn progress(event: &Event<'_>) -> String {
         Event::EvaluationFinished {
             baseline_ns,
             best_ns,
+            time_left,
             ..
-        } => format!(
-            "{} → {} ({})",
-            duration(baseline_ns),
-            duration(best_ns),
-            factor(baseline_ns / best_ns)
-        ),
+        } => {
+            let left = time_left.map_or_else(String::new, |left| {
+                format!(", at most about {} left", span(left))
+            });
+            format!(
+                "{} → {} ({}){left}",
+                duration(baseline_ns),
+                duration(best_ns),
+                factor(baseline_ns / best_ns)
+            )
+        }
         _ => String::new(),
     }
 }
@@ -210,6 +271,8 @@ pub(super) fn message<'a>(event: &Event<'a>) -> Option<Message<'a>> {
             n_failures,
             baseline_ns,
             best_ns,
+            ref spent,
+            time_left,
         } => Message::EvaluationFinished(json::EvaluationFinished {
             n_evaluations,
             max_evaluations,
@@ -217,6 +280,8 @@ pub(super) fn message<'a>(event: &Event<'a>) -> Option<Message<'a>> {
             n_failures,
             baseline_ns,
             best_ns,
+            spent: spent_message(spent),
+            time_left_ms: time_left.map(millis),
         }),
         Event::TrialMoved {
             trial,
@@ -271,6 +336,8 @@ pub(super) fn message<'a>(event: &Event<'a>) -> Option<Message<'a>> {
             lock_changed,
             interrupted,
             utilisation,
+            ref spent,
+            half_way,
         } => Message::AdaptFinished(json::AdaptFinished {
             model,
             target,
@@ -284,6 +351,9 @@ pub(super) fn message<'a>(event: &Event<'a>) -> Option<Message<'a>> {
             lock_changed,
             interrupted,
             utilisation,
+            spent: spent.as_ref().map(spent_message),
+            half_way_estimated_ms: half_way.map(|half_way| millis(half_way.estimated)),
+            half_way_actual_ms: half_way.map(|half_way| millis(half_way.actual)),
         }),
         Event::Warning { .. } => return None,
     })

@@ -1,5 +1,7 @@
 //! Numbers and words for people: one rounding, one plural.
 
+use std::time::Duration;
+
 /// Formats a duration in nanoseconds with three digits: `917 ns`, `1.83 ms`, `12.4 s`.
 pub(super) fn duration(ns: f64) -> String {
     let (value, unit) = match ns {
@@ -10,6 +12,15 @@ pub(super) fn duration(ns: f64) -> String {
         ns => (ns / 1e9, "s"),
     };
     format!("{} {unit}", three_digits(value))
+}
+
+/// Formats a span of time that is known roughly: `42 s`, `3 min`, `1.2 h`.
+pub(super) fn span(span: Duration) -> String {
+    match span.as_secs_f64() {
+        seconds if seconds < 99.5 => format!("{seconds:.0} s"),
+        seconds if seconds < 99.5 * 60.0 => format!("{:.0} min", seconds / 60.0),
+        seconds => format!("{:.1} h", seconds / 3600.0),
+    }
 }
 
 /// Formats a count with a unit prefix: `950`, `1.2k`, `3.40M`, `12.0G`.
@@ -72,6 +83,14 @@ fn three_digits(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn spans_are_rounded_to_what_is_known() {
+        assert_eq!(span(Duration::from_millis(400)), "0 s");
+        assert_eq!(span(Duration::from_secs(99)), "99 s");
+        assert_eq!(span(Duration::from_secs(100)), "2 min");
+        assert_eq!(span(Duration::from_secs(5970)), "1.7 h");
+    }
 
     #[test]
     fn durations_have_three_digits() {

@@ -1,6 +1,7 @@
 //! Answer of `jobs`: what runs on this machine are at.
 
 use super::answer::Answer;
+use super::format::bytes;
 use super::json::{self, Message};
 use super::table::{Align, Table};
 use crate::queue::{Job, TrialState};
@@ -24,6 +25,7 @@ impl Answer for Jobs {
             ("state", Align::Left),
             ("priority", Align::Left),
             ("evaluations", Align::Right),
+            ("disk", Align::Right),
             ("workspace", Align::Left),
         ]);
         for job in &self.jobs {
@@ -38,7 +40,8 @@ impl Answer for Jobs {
                 job.target.clone(),
                 state.to_owned(),
                 job.priority.name().to_owned(),
-                format!("{}/{}", job.n_evaluations, job.max_evaluations),
+                format!("{}/{}", job.used.n_evaluations, job.max_evaluations),
+                bytes(job.used.disk_bytes),
                 job.workspace.clone(),
             ]);
         }
@@ -61,7 +64,8 @@ fn message(job: &Job) -> Message<'_> {
         state: job.state,
         priority: job.priority,
         cancelled: job.is_cancelled,
-        n_evaluations: job.n_evaluations,
+        n_evaluations: job.used.n_evaluations,
+        disk_bytes: job.used.disk_bytes,
         max_evaluations: job.max_evaluations,
         n_trials: open.map(|(&n, state)| (state.name(), n)).collect(),
         started_ms: job.started_ms,
@@ -71,7 +75,7 @@ fn message(job: &Job) -> Message<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::{JobId, JobState, Priority};
+    use crate::queue::{JobId, JobState, Priority, Used};
 
     #[test]
     fn jobs_are_a_table_for_people_and_one_message_each_for_machines() {
@@ -85,21 +89,25 @@ mod tests {
             state: JobState::Running,
             is_cancelled: false,
             max_evaluations: 300,
-            n_evaluations: 41,
+            used: Used {
+                n_evaluations: 41,
+                disk_bytes: 300 << 20,
+            },
             n_open: [1, 2, 0, 1],
             started_ms: 1,
         };
         let jobs = Jobs { jobs: vec![job] };
         let text = jobs.human(80);
         assert!(
-            text.lines().all(|line| line.chars().count() <= 90),
+            text.lines().all(|line| line.chars().count() <= 100),
             "{text}"
         );
         let row = text.lines().nth(1).unwrap();
-        assert!(row.contains("  7  net    cpu     running  low            41/300  /srv"));
+        assert!(row.contains("  7  net    cpu     running  low            41/300  300 MiB  /srv"));
         let json = serde_json::to_value(&jobs.json()[0]).unwrap();
         assert_eq!(json["reason"], "job");
         assert_eq!(json["n_trials"]["compiling"], 2);
+        assert_eq!(json["disk_bytes"], 300 << 20);
         assert_eq!(Jobs::default().human(80), "no jobs\n");
     }
 }

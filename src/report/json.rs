@@ -253,6 +253,29 @@ pub struct EvaluationFinished {
     pub baseline_ns: f64,
     /// Latency that the best candidates known so far add up to, nanoseconds.
     pub best_ns: f64,
+    /// What was used of the other budgets.
+    #[serde(flatten)]
+    pub spent: Spent,
+    /// How long the search will still take, finals included, milliseconds; `null` as long as that
+    /// cannot be told.
+    pub time_left_ms: Option<u64>,
+}
+
+/// What a search has used of its budgets beside evaluations; a budget that is not limited is `null`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Spent {
+    /// Wall time, milliseconds.
+    pub elapsed_ms: u64,
+    /// Wall time that it may take, finals aside, milliseconds.
+    pub max_time_ms: Option<u64>,
+    /// Time of compilers, added up, milliseconds.
+    pub compile_time_ms: u64,
+    /// Time of compilers that it may take, milliseconds.
+    pub max_compile_time_ms: Option<u64>,
+    /// What the workspace keeps on disk, bytes.
+    pub disk_bytes: u64,
+    /// What it may keep, bytes.
+    pub max_disk_bytes: u64,
 }
 
 /// A whole deployment was compared with the incumbent.
@@ -313,6 +336,15 @@ pub struct AdaptFinished<'a> {
     /// Share of the time in which there was something to measure that the device was measuring.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub utilisation: Option<f64>,
+    /// What was used of the other budgets; not there if nothing was searched.
+    #[serde(flatten)]
+    pub spent: Option<Spent>,
+    /// About half way: how long the search was said to take still, milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub half_way_estimated_ms: Option<u64>,
+    /// How long it took from there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub half_way_actual_ms: Option<u64>,
 }
 
 /// A trial reached another state.
@@ -353,6 +385,8 @@ pub struct Job<'a> {
     pub n_trials: BTreeMap<&'static str, u32>,
     /// When it began, milliseconds since the Unix epoch.
     pub started_ms: u64,
+    /// What its workspace keeps on disk, bytes.
+    pub disk_bytes: u64,
 }
 
 /// A candidate took another time than was believed.

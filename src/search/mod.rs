@@ -12,6 +12,7 @@ mod allocation;
 mod budget;
 pub mod compose;
 mod forest;
+mod pace;
 mod pool;
 mod posterior;
 mod record;
@@ -22,6 +23,7 @@ mod tests;
 
 pub use allocation::{StopRule, TaskState, plan_evaluation};
 pub use budget::{Budget, Reservation};
+pub use pace::{HalfWay, Left, Pace};
 pub use posterior::Estimate;
 pub use record::Observation;
 pub use rules::{DEFAULT_MIN_GAIN, GIVE_UP_FACTOR, Incumbent, Rival, elect, give_up_ns};

@@ -2,6 +2,7 @@
 
 mod adapt_ahead;
 mod adapt_hangs;
+mod adapt_limits;
 mod adapt_options;
 mod adapt_reference;
 mod adapt_refuses;

@@ -7,6 +7,7 @@ use tokio::sync::Semaphore;
 
 use super::Built;
 use crate::adapt::Cancellation;
+use crate::adapt::disk::Disk;
 use crate::adapt::job::Choices;
 use crate::backend::{BackendError, Failure, Prepared};
 use crate::cpu::Builder;
@@ -36,12 +37,13 @@ pub(super) struct BuildJob {
     pub(super) need: Need,
     /// Compilers that it takes.
     pub(super) n_jobs: usize,
+    pub(super) disk: Arc<Disk>,
     pub(super) cancellation: Cancellation,
 }
 
 impl BuildJob {
-    /// Builds as soon as there are compilers for it, and once more, later and later, if the disk
-    /// is full. Returns what came of it and how long the compilers were at it.
+    /// Builds as soon as there are compilers for it. If the disk is full, builds again: at once if
+    /// there was something to remove, then later and later. Returns what came of it and how long the compilers were at it.
     pub(super) async fn run(&self, compilers: &Semaphore) -> (Build, Duration) {
         let mut took = Duration::ZERO;
         let permits = compilers.acquire_many(self.n_jobs as u32);
@@ -51,13 +53,22 @@ impl BuildJob {
             () = self.given_up() => return (Ok(Err(given_up())), took),
         };
         let mut n_attempts = 1;
+        let mut has_made_room = false;
         loop {
             let started = Instant::now();
+            tracing::debug!(n_attempts, "compile started");
             let result = self.attempt().await;
             took += started.elapsed();
+            let took_ms = took.as_millis() as u64;
+            tracing::debug!(outcome = outcome(&result), took_ms, "compile finished");
+            let is_full = result.as_ref().is_err_and(BackendError::is_disk_full);
+            if is_full && !std::mem::replace(&mut has_made_room, true) && self.make_room().await {
+                continue;
+            }
             let Some(wait) = wait_for_disk(&result, n_attempts) else {
                 return (result, took);
             };
+            tracing::debug!(n_attempts, wait_ms = wait.as_millis() as u64, "retry");
             tokio::select! {
                 () = tokio::time::sleep(wait) => n_attempts += 1,
                 // No wait is as long as that of somebody who wants to go.
@@ -68,10 +79,12 @@ impl BuildJob {
 
     async fn attempt(&self) -> Build {
         let (prepared, choices) = (Arc::clone(&self.prepared), self.choices.clone());
-        let n_jobs = self.n_jobs;
+        let (n_jobs, disk) = (self.n_jobs, Arc::clone(&self.disk));
         let mut building = tokio::task::spawn_blocking(move || {
             let _builder = Builder::this_thread();
-            prepared.build(&choices.candidates, &choices.options, n_jobs)
+            let built = prepared.build(&choices.candidates, &choices.options, n_jobs);
+            disk.built();
+            built
         });
         let mut built = tokio::select! {
             built = &mut building => Some(built),
@@ -88,12 +101,28 @@ impl BuildJob {
         }
     }
 
+    /// Removes what is kept and not in use; returns whether that was anything.
+    async fn make_room(&self) -> bool {
+        let disk = Arc::clone(&self.disk);
+        let made = tokio::task::spawn_blocking(move || disk.make_all_room());
+        made.await.unwrap_or_default()
+    }
+
     /// Returns once nobody wants it any more.
     async fn given_up(&self) {
         match self.need {
             Need::Screening => self.cancellation.cancelled().await,
             Need::Decision => std::future::pending().await,
         }
+    }
+}
+
+/// Returns the word for what came of a build.
+fn outcome(result: &Build) -> &'static str {
+    match result {
+        Ok(Ok(_)) => Outcome::Ok.name(),
+        Ok(Err(failure)) => failure.outcome.name(),
+        Err(_) => "error",
     }
 }
 

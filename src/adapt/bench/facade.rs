@@ -69,6 +69,21 @@ impl Bench {
         }
     }
 
+    /// Returns what the workspace keeps on disk, bytes, as last seen; nothing in a replay.
+    pub(in crate::adapt) fn disk_bytes(&self) -> u64 {
+        match &self.side {
+            Side::Live(live, _) => live.disk().used_bytes(),
+            Side::Replay(_) => 0,
+        }
+    }
+
+    /// Brings what is kept on disk within its budget.
+    pub(in crate::adapt) fn tidy(&self) {
+        if let Side::Live(live, _) = &self.side {
+            live.disk().tidy();
+        }
+    }
+
     /// Returns the entry that the replay comes to next.
     pub(in crate::adapt) fn replays(&self) -> Option<&Entry> {
         match &self.side {

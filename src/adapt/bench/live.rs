@@ -9,10 +9,12 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinSet};
+use tracing::Instrument as _;
 
 use super::Trial;
 use super::build::{Build, BuildJob, Need};
 use super::usage::{Meter, Usage};
+use crate::adapt::disk::Disk;
 use crate::adapt::job::{Choices, Job};
 use crate::adapt::{Cancellation, Error, Request};
 use crate::backend::{Artifact, Prepared};
@@ -51,6 +53,7 @@ pub(super) struct Live {
     /// As many as compilers may run at once.
     compilers: Arc<Semaphore>,
     n_compilers: usize,
+    disk: Arc<Disk>,
     cancellation: Cancellation,
     /// Time that a worker has for one request.
     limit: Duration,
@@ -86,6 +89,7 @@ impl Live {
             builds: JoinSet::new(),
             compilers: Arc::new(Semaphore::new(request.jobs.max(1))),
             n_compilers: request.jobs.max(1),
+            disk: Arc::new(Disk::new(request, job)),
             cancellation: request.cancellation.clone(),
             limit: request.timeouts.trial_timeout,
             meter: Meter::new(Instant::now()),
@@ -95,6 +99,11 @@ impl Live {
     /// Returns what was used so far.
     pub(super) fn usage(&self) -> Usage {
         self.meter.usage()
+    }
+
+    /// Returns the budget of the disk.
+    pub(super) fn disk(&self) -> &Disk {
+        &self.disk
     }
 
     /// Starts to build a deployment, as soon as a compiler is free.
@@ -107,10 +116,12 @@ impl Live {
                 Need::Screening => 1,
                 Need::Decision => self.n_compilers,
             },
+            disk: Arc::clone(&self.disk),
             cancellation: self.cancellation.clone(),
         };
         let compilers = Arc::clone(&self.compilers);
-        self.builds.spawn(async move {
+        let span = tracing::debug_span!("build", build, ?need);
+        let building = async move {
             let (result, took) = job.run(&compilers).await;
             let at = Instant::now();
             Ended {
@@ -119,7 +130,8 @@ impl Live {
                 took,
                 at,
             }
-        });
+        };
+        self.builds.spawn(building.instrument(span));
     }
 
     /// Returns the next build that ends; `None` if none is under way.
@@ -163,11 +175,17 @@ impl Live {
     ) -> Result<Trial, WorkerError> {
         let started = Instant::now();
         let mut n_attempts = 1;
+        tracing::debug!(artifact = %artifact.digest.short(), "measure started");
         let ended = loop {
             let ended = self.attempt(artifact, expected_ns, give_up_ns).await;
             let Err(error) = &ended else {
                 break ended;
             };
+            tracing::debug!(
+                n_attempts,
+                outcome = error.outcome().name(),
+                "measure failed"
+            );
             if error.is_fatal() {
                 self.reset();
             }
@@ -177,6 +195,8 @@ impl Live {
             }
             n_attempts += 1;
         };
+        let took_ms = started.elapsed().as_millis() as u64;
+        tracing::debug!(is_ok = ended.is_ok(), took_ms, "measure finished");
         self.meter
             .measured(&[artifact.digest], started, Instant::now());
         ended

@@ -13,6 +13,8 @@ const CHECKSUM: usize = 16;
 #[derive(Debug)]
 pub(in crate::adapt) struct Journal {
     file: Appender,
+    /// Bytes that may still be written.
+    n_left: u64,
     /// How often the run asked whether to end, since the last entry.
     n_asked: u64,
 }
@@ -24,11 +26,12 @@ pub(in crate::adapt) fn journal_path(scratch: &Path, model: &str, target: &str) 
 }
 
 impl Journal {
-    /// Begins a journal; an earlier one in its place is kept beside it, as `.old`.
+    /// Begins a journal of `max_bytes` at most: what does not fit any more is left out, with all that
+    /// follows. An earlier one in its place is kept beside it, as `.old`.
     ///
     /// # Errors
     /// [`FsError`] if it cannot be written.
-    pub(in crate::adapt) fn create(path: &Path) -> Result<Self, FsError> {
+    pub(in crate::adapt) fn create(path: &Path, max_bytes: u64) -> Result<Self, FsError> {
         if let Some(directory) = path.parent() {
             fsx::create_dir_all(directory)?;
         }
@@ -37,6 +40,7 @@ impl Journal {
         }
         Ok(Self {
             file: Appender::open(path)?,
+            n_left: max_bytes,
             n_asked: 0,
         })
     }
@@ -50,6 +54,12 @@ impl Journal {
         let json = serde_json::to_string(entry).unwrap_or_default();
         let line = format!("{} {json}\n", checksum(&json));
         self.n_asked = 0;
+        let n_bytes = line.len() as u64;
+        if n_bytes > self.n_left {
+            self.n_left = 0;
+            return Ok(());
+        }
+        self.n_left -= n_bytes;
         self.file.append(line.as_bytes())
     }
 
@@ -118,7 +128,7 @@ mod tests {
     }
 
     fn write(path: &Path) -> Vec<u8> {
-        let mut journal = Journal::create(path).unwrap();
+        let mut journal = Journal::create(path, u64::MAX).unwrap();
         for entry in entries() {
             journal.append(&entry).unwrap();
         }
@@ -134,6 +144,18 @@ mod tests {
         assert_eq!(read(&path).unwrap(), entries());
         let old = path.with_extension("journal.old");
         assert_eq!(read(&old).unwrap(), entries());
+    }
+
+    #[test]
+    fn a_journal_ends_where_there_is_no_more_room_for_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.journal");
+        let n_bytes = write(&path).len() as u64;
+        let mut journal = Journal::create(&path, n_bytes - 1).unwrap();
+        for entry in entries().into_iter().chain([Entry::Idle]) {
+            journal.append(&entry).unwrap();
+        }
+        assert_eq!(read(&path).unwrap(), entries()[..3]);
     }
 
     proptest! {

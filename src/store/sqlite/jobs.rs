@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rusqlite::{Connection, Row, TransactionBehavior, params};
 
 use super::queue::Orders;
-use crate::queue::{Job, JobId, JobSpec, JobState, Priority, TrialState, Uptime};
+use crate::queue::{Job, JobId, JobSpec, JobState, Priority, TrialState, Uptime, Used};
 
 /// Jobs that are kept after their end, with their trials.
 const MOST_KEPT: u32 = 200;
@@ -75,13 +75,19 @@ fn bury(connection: &Connection, workspace: Option<&str>, now: &Uptime) -> rusql
 pub(super) fn renew(
     connection: &mut Connection,
     job: JobId,
-    n_evaluations: u32,
+    used: Used,
     now: &Uptime,
 ) -> rusqlite::Result<Orders> {
     connection.query_row(
-        "UPDATE job SET state = 'running', boot = ?2, lease_ms = ?3, n_evaluations = ?4 \
-         WHERE id = ?1 AND state IN ('running', 'lost') RETURNING is_cancelled, priority",
-        params![job.0, now.boot, now.lease_end_ms(), n_evaluations],
+        "UPDATE job SET state = 'running', boot = ?2, lease_ms = ?3, n_evaluations = ?4, \
+         disk_bytes = ?5 WHERE id = ?1 AND state IN ('running', 'lost') RETURNING is_cancelled, priority",
+        params![
+            job.0,
+            now.boot,
+            now.lease_end_ms(),
+            used.n_evaluations,
+            used.disk_bytes.cast_signed()
+        ],
         |row| {
             let priority: String = row.get(1)?;
             Ok(Orders {
@@ -97,12 +103,17 @@ pub(super) fn close(
     connection: &mut Connection,
     job: JobId,
     state: JobState,
-    n_evaluations: u32,
+    used: Used,
 ) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     transaction.execute(
-        "UPDATE job SET state = ?2, n_evaluations = ?3 WHERE id = ?1",
-        params![job.0, state.name(), n_evaluations],
+        "UPDATE job SET state = ?2, n_evaluations = ?3, disk_bytes = ?4 WHERE id = ?1",
+        params![
+            job.0,
+            state.name(),
+            used.n_evaluations,
+            used.disk_bytes.cast_signed()
+        ],
     )?;
     transaction.execute(
         &format!("UPDATE trial SET state = 'dropped', fence = fence + 1 WHERE job = ?1 AND {OPEN}"),
@@ -145,7 +156,7 @@ pub(super) fn list(connection: &mut Connection, now: &Uptime) -> rusqlite::Resul
     bury(connection, None, now)?;
     let mut select = connection.prepare_cached(
         "SELECT id, workspace, model, target, holder, priority, max_evaluations, n_evaluations, \
-         is_cancelled, state, started_ms FROM job ORDER BY id",
+         is_cancelled, state, started_ms, disk_bytes FROM job ORDER BY id",
     )?;
     let jobs: rusqlite::Result<Vec<Job>> = select.query_map([], job)?.collect();
     let mut jobs = jobs?;
@@ -170,7 +181,10 @@ fn job(row: &Row<'_>) -> rusqlite::Result<Job> {
         holder: row.get(4)?,
         priority: Priority::of_name(&priority).unwrap_or_default(),
         max_evaluations: row.get(6)?,
-        n_evaluations: row.get(7)?,
+        used: Used {
+            n_evaluations: row.get(7)?,
+            disk_bytes: row.get::<_, i64>(11)?.cast_unsigned(),
+        },
         is_cancelled: row.get(8)?,
         // A state of another release: it is not running here.
         state: JobState::of_name(&state).unwrap_or(JobState::Lost),

@@ -6,7 +6,7 @@
 use rusqlite::{Connection, TransactionBehavior};
 
 /// All changes, oldest first.
-pub(super) const MIGRATIONS: [&str; 2] = [
+pub(super) const MIGRATIONS: [&str; 3] = [
     // `record` has the canonical bytes; the other columns say where to look and are checked
     // against them when read.
     "CREATE TABLE label (
@@ -56,6 +56,8 @@ pub(super) const MIGRATIONS: [&str; 2] = [
          UNIQUE (adaptation, key)
      );
      CREATE INDEX trial_job ON trial (job, state);",
+    // What the workspace of a job keeps on disk.
+    "ALTER TABLE job ADD COLUMN disk_bytes INTEGER NOT NULL DEFAULT 0;",
 ];
 
 /// Returns how many changes the file has seen.

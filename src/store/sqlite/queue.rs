@@ -6,7 +6,7 @@ use super::{jobs, trials};
 use crate::digest::Digest;
 use crate::label::Purpose;
 use crate::queue::{
-    Job, JobId, JobSpec, JobState, Lease, Priority, TrialId, TrialState, Waiting, first,
+    Job, JobId, JobSpec, JobState, Lease, Priority, TrialId, TrialState, Used, Waiting, first,
 };
 use crate::store::{Batch, LabelStore, Pending, Recorded, StoreError};
 
@@ -50,16 +50,16 @@ impl Queue {
     }
 
     /// Renews the lease of a job and of its trials, which lasts for [`LEASE`](crate::queue::LEASE).
-    pub fn renew(&self, job: JobId, n_evaluations: u32) -> Pending<'_, Orders> {
+    pub fn renew(&self, job: JobId, used: Used) -> Pending<'_, Orders> {
         self.store.run("write", move |connection| {
-            jobs::renew(connection, job, n_evaluations, &uptime())
+            jobs::renew(connection, job, used, &uptime())
         })
     }
 
     /// Closes a job and drops what is left of its trials.
-    pub fn close(&self, job: JobId, state: JobState, n_evaluations: u32) -> Pending<'_, ()> {
+    pub fn close(&self, job: JobId, state: JobState, used: Used) -> Pending<'_, ()> {
         self.store.run("write", move |connection| {
-            jobs::close(connection, job, state, n_evaluations)
+            jobs::close(connection, job, state, used)
         })
     }
 

@@ -8,7 +8,7 @@ use super::migrations::MIGRATIONS;
 use crate::digest::Digest;
 use crate::label::Purpose;
 use crate::label::arbitrary::{digest, evaluation, label, task};
-use crate::queue::{JobId, JobSpec, JobState, Lease, Priority, TrialState};
+use crate::queue::{JobId, JobSpec, JobState, Lease, Priority, TrialState, Used};
 use crate::store::{Batch, LabelStore, Queue, Sqlite, StoreError};
 
 /// A store in a directory of its own.
@@ -101,11 +101,11 @@ async fn a_trial_ends_with_its_records_once_and_in_order() {
     assert_eq!(store.stats().await.unwrap().n_labels, 1);
     let open = &queue.jobs().await.unwrap()[0];
     assert_eq!((open.n_open, open.state), ([1, 0, 0, 0], JobState::Running));
-    queue.close(job, JobState::Done, 12).await.unwrap();
+    queue.close(job, JobState::Done, used(12)).await.unwrap();
     // One that was on its way.
-    assert!(queue.renew(job, 11).await.is_err());
+    assert!(queue.renew(job, used(11)).await.is_err());
     let closed = &queue.jobs().await.unwrap()[0];
-    assert_eq!((closed.n_open, closed.n_evaluations), ([0; 4], 12));
+    assert_eq!((closed.n_open, closed.used), ([0; 4], used(12)));
     assert_eq!(closed.state, JobState::Done);
 }
 
@@ -137,7 +137,7 @@ async fn a_stale_run_never_records_over_a_newer_one() {
     assert_eq!((begun.lease.trial, begun.n_attempts), (old.trial, 2));
     assert!(begun.lease.fence > old.fence);
     // It wakes up, and is as good as alive, but comes too late for this trial.
-    queue.renew(stale, 3).await.unwrap();
+    queue.renew(stale, used(3)).await.unwrap();
     expect_fenced(&queue.finish(old, TrialState::Recorded, batch(1)).await);
     assert_eq!(all.n_labels().await, 0);
     let new = begun.lease;
@@ -231,14 +231,15 @@ async fn orders_reach_a_run_with_its_next_renewal_and_none_that_is_gone() {
     let all = Setup::new();
     let queue = &all.queue;
     let job = queue.open(spec("/a", 7)).await.unwrap();
-    let orders = queue.renew(job, 1).await.unwrap();
+    let orders = queue.renew(job, used(1)).await.unwrap();
     assert_eq!(
         (orders.is_cancelled, orders.priority),
         (false, Priority::Normal)
     );
     assert!(queue.cancel(job).await.unwrap());
     assert!(queue.prioritise(job, Priority::Low).await.unwrap());
-    let orders = queue.renew(job, 2).await.unwrap();
+    assert_eq!(queue.jobs().await.unwrap()[0].used, used(1));
+    let orders = queue.renew(job, used(2)).await.unwrap();
     assert_eq!(
         (orders.is_cancelled, orders.priority),
         (true, Priority::Low)
@@ -260,7 +261,10 @@ async fn old_jobs_go_with_their_trials() {
             .begin(job, key(&name), Purpose::Screening)
             .await
             .unwrap();
-        queue.close(job, JobState::Done, 0).await.unwrap();
+        queue
+            .close(job, JobState::Done, Used::default())
+            .await
+            .unwrap();
     }
     queue.open(spec("/a", 7)).await.unwrap();
     assert_eq!(queue.jobs().await.unwrap().len(), 201);
@@ -269,6 +273,38 @@ async fn old_jobs_go_with_their_trials() {
         .query_row("SELECT count(*) FROM trial", [], |row| row.get(0))
         .unwrap();
     assert_eq!(n_trials, 200);
+}
+
+fn used(n_evaluations: u32) -> Used {
+    Used {
+        n_evaluations,
+        disk_bytes: 7 << 30,
+    }
+}
+
+#[tokio::test]
+async fn a_file_of_the_second_schema_keeps_its_jobs_and_says_what_they_use() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("labels.sqlite");
+    let raw = Connection::open(&path).unwrap();
+    for migration in &MIGRATIONS[..2] {
+        raw.execute_batch(migration).unwrap();
+    }
+    raw.pragma_update(None, "user_version", 2).unwrap();
+    let insert = "INSERT INTO job VALUES (5, '/w', 'net', 'cpu', x'00', 'd', 'h', 'normal', 9, 4, 0, \
+                  'done', 'b', 0, 1)";
+    raw.execute(insert, []).unwrap();
+    drop(raw);
+    let queue = Queue::of(Sqlite::open(&path).unwrap());
+    let jobs = queue.jobs().await.unwrap();
+    let expected = Used {
+        n_evaluations: 4,
+        disk_bytes: 0,
+    };
+    assert_eq!((jobs[0].id, jobs[0].used), (JobId(5), expected));
+    let job = queue.open(spec("/a", 7)).await.unwrap();
+    queue.renew(job, used(2)).await.unwrap();
+    assert_eq!(queue.jobs().await.unwrap()[1].used, used(2));
 }
 
 /// Makes a file as the first schema had it, with a label in it.
