@@ -68,7 +68,7 @@ impl Disk {
         let is_time = {
             let mut state = self.state();
             state.n_builds += 1;
-            state.n_builds % LOOK == 0
+            state.n_builds.is_multiple_of(LOOK)
         };
         if is_time {
             self.tidy();
@@ -142,9 +142,12 @@ pub(super) fn journal_bytes(request: &Request) -> u64 {
 impl Leftover {
     fn at(path: PathBuf) -> Option<Self> {
         let metadata = path.metadata().ok()?;
-        let bytes = |path: &Path| match metadata.is_dir() {
-            true => fsx::disk_usage(path),
-            false => metadata.len(),
+        let bytes = |path: &Path| {
+            if metadata.is_dir() {
+                fsx::disk_usage(path)
+            } else {
+                metadata.len()
+            }
         };
         Some(Self {
             changed: metadata.modified().ok()?,

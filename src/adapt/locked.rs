@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::finals::{Decision, Known};
+use super::finals::Known;
 use super::job::{Choices, Job};
 use super::session::Locked;
+use super::vote::Decision;
 use super::{Error, Request};
 use crate::backend::Artifact;
 use crate::digest::Digest;

@@ -22,6 +22,7 @@ mod search;
 mod session;
 mod trials;
 mod turns;
+mod vote;
 
 pub use bench::TrialError;
 pub use cancel::{Cancellation, Canceller};

@@ -67,7 +67,7 @@ pub const VARIABLES: [Variable; 15] = [
     variable(CARGO_METAINFER_WORKER_MEMORY, "as `--worker-memory`"),
     variable(
         CARGO_METAINFER_LOG,
-        "spans and events for developers, e.g. `debug`",
+        "what developers are told, e.g. `debug`",
     ),
 ];
 

@@ -81,11 +81,8 @@ impl State {
         let Some(mut guard) = self.program.as_ref().and_then(start) else {
             return;
         };
-        let all: String = self
-            .groups
-            .iter()
-            .map(|group| format!("+{group}\n"))
-            .collect();
+        let lines = self.groups.iter().map(|group| format!("+{group}\n"));
+        let all = lines.collect::<Vec<_>>().concat();
         if send(&mut guard, &all) {
             self.guard = Some(guard);
         }

@@ -325,36 +325,45 @@ pub(super) fn message<'a>(event: &Event<'a>) -> Option<Message<'a>> {
         Event::LockAwaited { path, holder } => {
             Message::LockAwaited(json::LockAwaited { path, holder })
         }
-        Event::AdaptFinished {
-            model,
-            target,
-            n_evaluations,
-            n_reused_labels,
-            baseline_ns,
-            latency_ns,
-            footprint,
-            lock_changed,
-            interrupted,
-            utilisation,
-            ref spent,
-            half_way,
-        } => Message::AdaptFinished(json::AdaptFinished {
-            model,
-            target,
-            n_evaluations,
-            n_reused_labels,
-            baseline_ns,
-            latency_ns,
-            arena_bytes: footprint.map(|footprint| footprint.arena_bytes),
-            weight_bytes: footprint.map(|footprint| footprint.weight_bytes),
-            code_bytes: footprint.map(|footprint| footprint.code_bytes),
-            lock_changed,
-            interrupted,
-            utilisation,
-            spent: spent.as_ref().map(spent_message),
-            half_way_estimated_ms: half_way.map(|half_way| millis(half_way.estimated)),
-            half_way_actual_ms: half_way.map(|half_way| millis(half_way.actual)),
-        }),
+        Event::AdaptFinished { .. } => Message::AdaptFinished(finished(event)?),
         Event::Warning { .. } => return None,
+    })
+}
+
+/// Returns the message for the end of an adaptation.
+fn finished<'a>(event: &Event<'a>) -> Option<json::AdaptFinished<'a>> {
+    let Event::AdaptFinished {
+        model,
+        target,
+        n_evaluations,
+        n_reused_labels,
+        baseline_ns,
+        latency_ns,
+        footprint,
+        lock_changed,
+        interrupted,
+        utilisation,
+        ref spent,
+        half_way,
+    } = *event
+    else {
+        return None;
+    };
+    Some(json::AdaptFinished {
+        model,
+        target,
+        n_evaluations,
+        n_reused_labels,
+        baseline_ns,
+        latency_ns,
+        arena_bytes: footprint.map(|footprint| footprint.arena_bytes),
+        weight_bytes: footprint.map(|footprint| footprint.weight_bytes),
+        code_bytes: footprint.map(|footprint| footprint.code_bytes),
+        lock_changed,
+        interrupted,
+        utilisation,
+        spent: spent.as_ref().map(spent_message),
+        half_way_estimated_ms: half_way.map(|half_way| millis(half_way.estimated)),
+        half_way_actual_ms: half_way.map(|half_way| millis(half_way.actual)),
     })
 }

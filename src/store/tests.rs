@@ -213,7 +213,7 @@ fn a_newer_schema_is_refused_by_name() {
     let error = Sqlite::open(&path).unwrap_err();
     let text = error.to_string();
     assert!(
-        text.ends_with("has schema 9, this release knows up to 2"),
+        text.ends_with("has schema 9, this release knows up to 3"),
         "{text}"
     );
     assert!(error.help().unwrap().contains("update"));

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use metainfer::lock;
 use serde_json::Value;
 
-use crate::support::Sandbox;
 use crate::support::tiny;
+use crate::support::{Run, Sandbox};
 
 /// Returns the objects of kernels that a workspace keeps.
 fn objects(sandbox: &Sandbox) -> Vec<PathBuf> {
@@ -21,12 +21,10 @@ fn objects(sandbox: &Sandbox) -> Vec<PathBuf> {
 }
 
 /// Returns the messages of a run that have a reason.
-fn messages(stdout: &str, reason: &str) -> Vec<Value> {
-    let messages = stdout
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap());
+fn messages(run: &Run, reason: &str) -> Vec<Value> {
+    let messages = run.messages().into_iter();
     messages
-        .filter(|message: &Value| message["reason"] == reason)
+        .filter(|message| message["reason"] == reason)
         .collect()
 }
 
@@ -37,12 +35,12 @@ fn a_budget_of_the_disk_is_kept_and_costs_time_only() {
     let run = run.code(0);
     lock::decode(&sandbox.read("metainfer.lock")).unwrap();
     assert_eq!(objects(&sandbox), [] as [PathBuf; 0]);
-    let warned = messages(&run.stdout, "diagnostic");
+    let warned = messages(&run, "diagnostic");
     let warned = warned
         .iter()
         .any(|message| message["code"] == "disk-budget");
     assert!(warned, "{}", run.stdout);
-    let finished = &messages(&run.stdout, "adapt-finished")[0];
+    let finished = &messages(&run, "adapt-finished")[0];
     assert_eq!(finished["max_disk_bytes"], 1024);
     assert!(finished["disk_bytes"].as_u64().unwrap() > 1024);
 
@@ -51,7 +49,7 @@ fn a_budget_of_the_disk_is_kept_and_costs_time_only() {
     let run = sandbox.metainfer("adapt --max-evaluations 12 --message-format json");
     let run = run.code(0);
     assert_ne!(objects(&sandbox), [] as [PathBuf; 0]);
-    assert_eq!(messages(&run.stdout, "diagnostic"), [] as [Value; 0]);
+    assert_eq!(messages(&run, "diagnostic"), [] as [Value; 0]);
 }
 
 #[test]
@@ -61,7 +59,7 @@ fn messages_say_what_is_used_and_how_long_it_will_take() {
         "adapt --max-evaluations 12 --max-time 1h --max-disk 1GiB --message-format json",
     );
     let run = run.code(0);
-    let evaluated = messages(&run.stdout, "evaluation-finished");
+    let evaluated = messages(&run, "evaluation-finished");
     assert!(evaluated.len() > 4, "{}", run.stdout);
     assert_eq!(evaluated[0]["time_left_ms"], Value::Null);
     let mut elapsed_ms = 0;
@@ -76,14 +74,16 @@ fn messages_say_what_is_used_and_how_long_it_will_take() {
     let last = evaluated.last().unwrap();
     assert!(last["time_left_ms"].is_u64(), "{last}");
     assert!(last["compile_time_ms"].as_u64().unwrap() > 0, "{last}");
-    let finished = &messages(&run.stdout, "adapt-finished")[0];
+    let finished = &messages(&run, "adapt-finished")[0];
     assert!(finished["elapsed_ms"].as_u64().unwrap() >= elapsed_ms);
     let bytes = finished["disk_bytes"].as_u64().unwrap();
     assert!((1..1 << 30).contains(&bytes), "{finished}");
     assert!(finished["half_way_actual_ms"].is_u64(), "{finished}");
 
-    let jobs = sandbox.metainfer("jobs --message-format json").code(0);
-    assert_eq!(messages(&jobs.stdout, "job")[0]["disk_bytes"], bytes);
+    let jobs = sandbox
+        .metainfer("jobs --all --message-format json")
+        .code(0);
+    assert_eq!(messages(&jobs, "job")[0]["disk_bytes"], bytes);
 }
 
 #[test]

@@ -218,7 +218,7 @@ fn hang_on_demand(sandbox: &mut Sandbox) {
 fn nothing_that_a_compiler_started_outlives_a_tool_that_is_killed() {
     let mut sandbox = Sandbox::with_tiny(&tiny::two());
     hang_on_demand(&mut sandbox);
-    fs::write(sandbox.path("hang"), "").unwrap();
+    sandbox.file("hang", "");
     let mut running = Running::start(&sandbox, "adapt");
     assert!(running.line().starts_with("    Adapting `tiny`"));
     let sleeps = || {
@@ -243,7 +243,7 @@ fn an_interrupt_ends_compilers_whose_work_is_not_needed_any_more() {
     hang_on_demand(&mut sandbox);
     let mut running = Running::start(&sandbox, "adapt -vv --max-evaluations 60");
     while !running.line().starts_with("   Evaluated 2: ") {}
-    fs::write(sandbox.path("hang"), "").unwrap();
+    sandbox.file("hang", "");
     std::thread::sleep(Duration::from_secs(2));
     fs::remove_file(sandbox.path("hang")).unwrap();
     let started = Instant::now();

@@ -1,5 +1,6 @@
 //! Where deployments are built and measured: on the device, or by a journal of what was.
 
+mod ask;
 mod build;
 mod facade;
 mod live;
