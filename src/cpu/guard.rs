@@ -5,9 +5,15 @@
 //! when a parent dies reaches the direct child only: not the linker that a compiler started, nor
 //! the compiler that a wrapper did.)
 
+#![expect(
+    unsafe_code,
+    reason = "what a child does between fork and exec has no safe interface"
+)]
+
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::{self, BufRead, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Stdio};
@@ -43,13 +49,30 @@ pub fn guard_with(program: PathBuf) {
 }
 
 impl Guarded {
-    /// Has a group end with this process, by the number of its leader, which was just started.
-    pub fn group(leader: u32) -> Self {
-        let group = leader.cast_signed();
+    /// Starts a command as the leader of a group that ends with this process.
+    ///
+    /// # Errors
+    /// [`io::Error`] if it cannot be started.
+    pub fn spawn(command: &mut Command) -> io::Result<(Child, Self)> {
+        command.process_group(0);
+        if let Some(pipe) = lock().pipe() {
+            announce_itself(command, pipe);
+        }
+        let started = command.spawn();
         let mut state = lock();
-        state.groups.insert(group);
-        state.tell(&format!("+{group}\n"));
-        Self { group }
+        match started {
+            Ok(child) => {
+                let group = child.id().cast_signed();
+                state.groups.insert(group);
+                Ok((child, Self { group }))
+            }
+            Err(error) => {
+                // The guard knows a number that may soon be somebody else's.
+                state.dismiss();
+                state.pipe();
+                Err(error)
+            }
+        }
     }
 
     /// Kills what is left of the group, stopped or not. Its leader must not have been waited for:
@@ -61,30 +84,79 @@ impl Guarded {
 
 impl Drop for Guarded {
     fn drop(&mut self) {
-        let mut state = lock();
-        state.groups.remove(&self.group);
-        state.tell(&format!("-{}\n", self.group));
+        lock().forget(self.group);
+    }
+}
+
+/// Has a child tell the guard of itself before it becomes what it is to be: there is no moment in
+/// which it has children that the guard does not know of.
+fn announce_itself(command: &mut Command, pipe: OwnedFd) {
+    let tell = move || {
+        // SAFETY: the call has no arguments and cannot fail.
+        let line = Line::of(unsafe { libc::getpid() });
+        // SAFETY: the pointer is to so many bytes, which are only read.
+        let _ = unsafe { libc::write(pipe.as_raw_fd(), line.bytes.as_ptr().cast(), line.len) };
+        Ok(())
+    };
+    // SAFETY: the closure allocates nothing and takes no locks.
+    unsafe { command.pre_exec(tell) };
+}
+
+/// `+NUMBER`, written without an allocation. It is short enough to be in the pipe as a whole.
+struct Line {
+    bytes: [u8; 16],
+    len: usize,
+}
+
+impl Line {
+    fn of(number: libc::pid_t) -> Self {
+        let mut digits = [0; 10];
+        let (mut rest, mut n_digits) = (number.unsigned_abs(), 0);
+        while n_digits == 0 || rest > 0 {
+            digits[n_digits] = b'0' + (rest % 10) as u8;
+            (rest, n_digits) = (rest / 10, n_digits + 1);
+        }
+        let mut bytes = [b'\n'; 16];
+        bytes[0] = b'+';
+        for (idx, digit) in digits[..n_digits].iter().rev().enumerate() {
+            bytes[1 + idx] = *digit;
+        }
+        let len = n_digits + 2;
+        Self { bytes, len }
     }
 }
 
 impl State {
-    /// Tells the guard something; one that somebody killed is replaced, and told everything.
-    fn tell(&mut self, line: &str) {
-        let told = self.guard.as_mut().is_some_and(|guard| send(guard, line));
-        if told || self.groups.is_empty() {
-            return;
-        }
-        if let Some(mut gone) = self.guard.take() {
-            let _ = gone.kill();
-            let _ = gone.wait();
-        }
-        let Some(mut guard) = self.program.as_ref().and_then(start) else {
-            return;
-        };
-        let lines = self.groups.iter().map(|group| format!("+{group}\n"));
-        let all = lines.collect::<Vec<_>>().concat();
-        if send(&mut guard, &all) {
+    /// Returns an end of the guard's pipe for a child; starts a guard if there is none, or if
+    /// somebody killed it. It is told of everything.
+    fn pipe(&mut self) -> Option<OwnedFd> {
+        let is_alive = |guard: &mut Child| matches!(guard.try_wait(), Ok(None));
+        if !self.guard.as_mut().is_some_and(is_alive) {
+            self.dismiss();
+            let mut guard = start(self.program.as_ref()?)?;
+            let lines = self.groups.iter().map(|group| format!("+{group}\n"));
+            let all = lines.collect::<Vec<_>>().concat();
+            if !send(&mut guard, &all) {
+                return None;
+            }
             self.guard = Some(guard);
+        }
+        let stdin = self.guard.as_ref()?.stdin.as_ref()?;
+        stdin.as_fd().try_clone_to_owned().ok()
+    }
+
+    /// Ends the guard, without a harm to anybody.
+    fn dismiss(&mut self) {
+        if let Some(mut guard) = self.guard.take() {
+            let _ = guard.kill();
+            let _ = guard.wait();
+        }
+    }
+
+    fn forget(&mut self, group: libc::pid_t) {
+        self.groups.remove(&group);
+        if let Some(guard) = &mut self.guard {
+            send(guard, &format!("-{group}\n"));
         }
     }
 }
@@ -152,6 +224,22 @@ mod tests {
     fn groups_that_went_are_left_alone_and_so_is_what_makes_no_sense() {
         let left = left_at_end(&b"+12\n+34\n+0\n-12\n+1\n+-5\n?\n+56\n-\n"[..]);
         assert_eq!(Vec::from_iter(left), [34, 56]);
+    }
+
+    #[test]
+    fn a_child_writes_what_the_guard_reads() {
+        for number in [2, 10, 4_194_304, libc::pid_t::MAX] {
+            let line = Line::of(number);
+            let text = &line.bytes[..line.len];
+            assert_eq!(text, format!("+{number}\n").as_bytes());
+            assert_eq!(Vec::from_iter(left_at_end(text)), [number]);
+        }
+    }
+
+    #[test]
+    fn a_command_that_cannot_be_started_is_an_error() {
+        let started = Guarded::spawn(&mut Command::new("/nowhere/rustc"));
+        assert_eq!(started.unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 
     #[test]

@@ -28,6 +28,15 @@ fn messages(run: &Run, reason: &str) -> Vec<Value> {
         .collect()
 }
 
+/// Returns whether a run says that it needs more than the budget of the disk.
+fn warns(run: &Run) -> bool {
+    let diagnostics = messages(run, "diagnostic").into_iter();
+    diagnostics
+        .filter(|message| message["code"] == "disk-budget")
+        .count()
+        > 0
+}
+
 #[test]
 fn a_budget_of_the_disk_is_kept_and_costs_time_only() {
     let sandbox = Sandbox::with_tiny(&tiny::two());
@@ -35,11 +44,7 @@ fn a_budget_of_the_disk_is_kept_and_costs_time_only() {
     let run = run.code(0);
     lock::decode(&sandbox.read("metainfer.lock")).unwrap();
     assert_eq!(objects(&sandbox), [] as [PathBuf; 0]);
-    let warned = messages(&run, "diagnostic");
-    let warned = warned
-        .iter()
-        .any(|message| message["code"] == "disk-budget");
-    assert!(warned, "{}", run.stdout);
+    assert!(warns(&run), "{}", run.stdout);
     let finished = &messages(&run, "adapt-finished")[0];
     assert_eq!(finished["max_disk_bytes"], 1024);
     assert!(finished["disk_bytes"].as_u64().unwrap() > 1024);
@@ -49,7 +54,7 @@ fn a_budget_of_the_disk_is_kept_and_costs_time_only() {
     let run = sandbox.metainfer("adapt --max-evaluations 12 --message-format json");
     let run = run.code(0);
     assert_ne!(objects(&sandbox), [] as [PathBuf; 0]);
-    assert_eq!(messages(&run, "diagnostic"), [] as [Value; 0]);
+    assert!(!warns(&run), "{}", run.stdout);
 }
 
 #[test]

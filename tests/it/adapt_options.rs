@@ -315,7 +315,9 @@ fn calls_by_dir(log: &str) -> BTreeMap<String, BTreeSet<String>> {
         // Each call makes its file in a directory of its own.
         let made = words.last().unwrap();
         let made = Path::new(made).parent().unwrap().parent().unwrap();
+        // Objects are in the directory of the call while they are linked.
         let dirs = objects.map(|object| Path::new(object).parent().unwrap());
+        let dirs = dirs.map(|dir| dir.parent().unwrap());
         for dir in dirs.chain([made]) {
             let dir = dir.to_str().unwrap().to_owned();
             levels

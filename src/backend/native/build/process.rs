@@ -50,7 +50,14 @@ impl Ended {
 
     /// Returns whether somebody ended the call who need not have minded the source.
     pub(super) fn was_stopped(&self) -> bool {
-        let signals = [libc::SIGHUP, libc::SIGINT, libc::SIGKILL, libc::SIGTERM];
+        // The pipe is that of a guard which somebody killed.
+        let signals = [
+            libc::SIGHUP,
+            libc::SIGINT,
+            libc::SIGKILL,
+            libc::SIGPIPE,
+            libc::SIGTERM,
+        ];
         self.end == End::Abandoned || self.signal().is_some_and(|s| signals.contains(&s))
     }
 
@@ -79,18 +86,16 @@ pub(super) fn run(
     timeout: Duration,
     is_abandoned: &dyn Fn() -> bool,
 ) -> io::Result<Ended> {
-    // The guard is told of a group once it is there: until then this has to do.
+    // Where there is no guard, this has to do.
     #[cfg(target_os = "linux")]
     die_with_parent(&mut command);
     let stderr = fsx::create_scratch(log).map_err(io::Error::other)?;
     command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(stderr)
-        // Ctrl-C is for the tool: a compiler that dies of it says nothing of the source.
-        .process_group(0);
-    let mut child = command.spawn()?;
-    let guarded = Guarded::group(child.id());
+        .stderr(stderr);
+    // Ctrl-C is for the tool: a compiler that dies of it says nothing of the source.
+    let (mut child, guarded) = Guarded::spawn(&mut command)?;
     let builder = Builder::group(child.id());
     let started = Instant::now();
     let stop = loop {
@@ -231,7 +236,8 @@ mod tests {
     fn nothing_is_left_of_a_group_whose_time_is_up_stopped_or_not() {
         let short = Duration::from_millis(300);
         assert_eq!(wrapped("wait", short, || false), End::TimedOut);
-        let stopped = "kill -STOP $!; kill -STOP $$";
+        // It may be woken up: that is done to all that build when nothing is timed any more.
+        let stopped = "kill -STOP $!; kill -STOP $$; wait";
         assert_eq!(wrapped(stopped, short, || false), End::TimedOut);
     }
 
