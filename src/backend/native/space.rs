@@ -303,8 +303,20 @@ fn default_width(isa: Isa, conv: &Conv) -> Mapping {
         .with("scale", "weights")
 }
 
+/// Returns vectors that the output channels fill, as far as there are any: of 8 and 24 channels,
+/// those of 16 would be half and a quarter zeros. Those of 4 gain nothing beside those of 8, as
+/// multiply-adds of both take the same time; and merged groups are such that vectors are full.
+fn channel_table(isa: Isa, conv: &Conv) -> VectorTable {
+    let widest = isa::widest(isa);
+    if conv.groups > 1 || widest.lanes < 16 {
+        return widest;
+    }
+    let tables = isa::tables(isa).iter().copied();
+    isa::least_waste(tables, conv.output[0]).unwrap_or(widest)
+}
+
 fn default_channels(isa: Isa, conv: &Conv) -> Mapping {
-    let table = isa::widest(isa);
+    let table = channel_table(isa, conv);
     let [ic, oc] = merged_channels(conv, table.lanes, 1);
     let [_, oh, ow] = conv.output;
     let vectors = oc.div_ceil(table.lanes);
@@ -348,6 +360,9 @@ fn default_channels(isa: Isa, conv: &Conv) -> Mapping {
         .with("scale", if in_weights { "weights" } else { "input" })
 }
 
+/// Most columns of a tile, as in the spaces.
+const MAX_COLUMNS: usize = 28;
+
 /// Returns output vectors, columns and rows of the tile that should keep most units busy where a
 /// vector of weights takes `weight_registers`.
 pub(super) fn best_tile(
@@ -360,7 +375,7 @@ pub(super) fn best_tile(
     for r in (1..=8).filter(|r| vectors.is_multiple_of(*r)) {
         let room = table.registers.saturating_sub((r + 1) * weight_registers);
         for th in 1..=oh.min(2) {
-            for tw in (1..=ow).filter(|tw| tw * th * r <= room) {
+            for tw in (1..=ow.min(MAX_COLUMNS)).filter(|tw| tw * th * r <= room) {
                 let used = (ow as f64 / (tw * ow.div_ceil(tw)) as f64)
                     * (oh as f64 / (th * oh.div_ceil(th)) as f64);
                 let pixels = (tw * th) as f64;

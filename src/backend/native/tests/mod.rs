@@ -4,6 +4,7 @@ mod deconv;
 mod generator;
 mod halves;
 mod kernels;
+mod lanes;
 mod levels;
 mod matmul;
 mod node;
