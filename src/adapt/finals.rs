@@ -127,7 +127,7 @@ async fn refine(
     for _ in 0..REFINEMENTS {
         let by_speed = |lhs: &&Finalist, rhs: &&Finalist| lhs.run_ns.total_cmp(&rhs.run_ns);
         let best = field.iter().min_by(by_speed);
-        let (best, best_ns) = best.map_or((defaults, f64::INFINITY), |best| {
+        let (best, mut best_ns) = best.map_or((defaults, f64::INFINITY), |best| {
             (&best.choices, best.run_ns)
         });
         let best = best.clone();
@@ -151,7 +151,7 @@ async fn refine(
                 continue;
             };
             if finalist.run_ns < best_ns {
-                gained = true;
+                (gained, best_ns) = (true, finalist.run_ns);
                 field.push(finalist);
             } else {
                 search.bench.discard(&finalist.artifact);

@@ -9,7 +9,7 @@ use super::kernels::{KernelCtx, KernelError, Share};
 use super::layout::Layout;
 use super::lower::{NotCovered, lower, lower_plain};
 use super::program::{
-    AssembleError, Choice, ParseSegmentsError, Program, Segments, assemble_for, propose,
+    AssembleError, Choice, ParseSegmentsError, Program, Segments, assemble_for, neighbours, propose,
 };
 use super::space::{default_mapping, shared};
 use super::spec::{Kind, Operation};
@@ -30,6 +30,9 @@ pub(super) const THREADS: &str = "threads";
 /// worth a try: from parts of typical second-level caches to more than they hold.
 const SEGMENTATIONS: [(usize, usize); 4] =
     [(512 << 10, 2), (1 << 20, 2), (2 << 20, 1), (4 << 20, 1)];
+
+/// Segments with one other cut that are tried at a time: each is built and measured whole.
+const MOST_MOVED: usize = 10;
 
 /// A lowered model.
 pub(super) struct Model {
@@ -155,19 +158,22 @@ pub(super) fn segments(options: &Mapping) -> Result<Segments, String> {
 }
 
 impl Model {
-    /// Returns segments worth a try: of several sizes, or those of the options with other rows.
+    /// Returns segments worth a try: of several sizes, or those of the options with other rows or
+    /// one other cut.
     fn segments(&self, candidates: &[Candidate], options: &Mapping) -> Vec<Segments> {
+        let (graph, operations, isa) = (&self.graph, &self.operations, self.isa);
+        let choice = Choice(candidates);
         match segments(options) {
             Ok(known) if !known.0.is_empty() => {
-                vec![
+                let moved = neighbours(graph, isa, operations, &choice, &known);
+                let rows = [
                     known.with_rows(|rows| rows.div_ceil(2)),
                     known.with_rows(|rows| rows * 2),
-                ]
+                ];
+                let moved = moved.unwrap_or_default().into_iter().take(MOST_MOVED);
+                rows.into_iter().chain(moved).collect()
             }
             _ => {
-                let (graph, operations) = (&self.graph, &self.operations);
-                let choice = Choice(candidates);
-                let isa = self.isa;
                 let proposed = SEGMENTATIONS
                     .iter()
                     .map(|&(bytes, rows)| propose(graph, isa, operations, &choice, bytes, rows));

@@ -17,5 +17,5 @@ mod threads;
 mod types;
 
 pub use assemble::{AssembleError, Choice, assemble, assemble_for};
-pub use segment::{ParseSegmentsError, Segment, Segments, propose};
+pub use segment::{ParseSegmentsError, Segment, Segments, neighbours, propose};
 pub use types::{Arg, KernelSource, Program, Step};

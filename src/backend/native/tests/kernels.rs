@@ -12,7 +12,9 @@ use crate::backend::native::build::{Builder, Toolchain};
 use crate::backend::native::isa;
 use crate::backend::native::kernels::{KernelCtx, Share};
 use crate::backend::native::layout::dims4;
-use crate::backend::native::program::{AssembleError, Choice, Program, Segments, assemble_for};
+use crate::backend::native::program::{
+    AssembleError, Choice, Program, Segments, assemble_for, neighbours, propose,
+};
 use crate::backend::native::render::Renderer;
 use crate::backend::native::spec::{
     Conv, Dense, Epilogue, Kind, Map, MapStep, Operand, Operation, Pool, literal,
@@ -197,6 +199,18 @@ impl Bench {
         let choice = Choice(&self.candidates);
         let (graph, operations) = (&self.graph, &self.operations);
         assemble_for(threads, ctx, graph, operations, &choice, segments)
+    }
+
+    /// Returns the segments that are proposed untuned, see [`propose`].
+    pub(super) fn proposed(&self, isa: Isa, bytes: usize, rows: usize) -> Segments {
+        let choice = Choice(&self.candidates);
+        propose(&self.graph, isa, &self.operations, &choice, bytes, rows).unwrap()
+    }
+
+    /// Returns the neighbours of segments, see [`neighbours`].
+    pub(super) fn neighbours(&self, isa: Isa, segments: &Segments) -> Vec<Segments> {
+        let choice = Choice(&self.candidates);
+        neighbours(&self.graph, isa, &self.operations, &choice, segments).unwrap()
     }
 
     /// Builds and runs the program twice, and compares every output both times: the second run

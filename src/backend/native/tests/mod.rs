@@ -1,5 +1,6 @@
 //! The kernels run, on every instruction set that runs here.
 
+mod cuts;
 mod deconv;
 mod generator;
 mod halves;

@@ -15,7 +15,7 @@ use crate::space::Mapping;
 
 /// One step of a random chain; numbers choose among the values made so far.
 #[derive(Debug, Clone)]
-enum Op {
+pub(super) enum Op {
     Conv {
         kernel: usize,
         stride: usize,
@@ -42,7 +42,7 @@ enum Op {
     Join(usize),
 }
 
-fn op() -> impl Strategy<Value = Op> {
+pub(super) fn op() -> impl Strategy<Value = Op> {
     let flag = any::<bool>;
     let conv = (1usize..4, 1usize..3, flag(), flag(), flag());
     prop_oneof![
@@ -89,13 +89,13 @@ fn mapping(edge: bool, tall: bool) -> Mapping {
 }
 
 /// A chain in the making.
-struct Chain {
-    bench: Bench,
+pub(super) struct Chain {
+    pub(super) bench: Bench,
     values: Vec<(ValueId, [usize; 3])>,
 }
 
 impl Chain {
-    fn of(ops: &[Op]) -> Self {
+    pub(super) fn of(ops: &[Op]) -> Self {
         let mut bench = Bench::new();
         let dims = [CHANNELS, 24, 9];
         let x = bench.input([1, dims[0], dims[1], dims[2]]);
