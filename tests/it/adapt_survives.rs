@@ -324,6 +324,29 @@ fn a_worker_that_somebody_kills_is_replaced_and_nobody_is_blamed() {
 }
 
 #[test]
+fn a_compiler_that_somebody_kills_is_started_again_even_for_the_default() {
+    let mut sandbox = Sandbox::with_tiny(&tiny::two());
+    let killed = sandbox.path("killed");
+    let mark = killed.display();
+    sandbox.script(
+        "rustc.sh",
+        &format!(
+            "case \"$*\" in *program.rs*) [ -e {mark} ] || {{ : >{mark}; kill -KILL $$; }};; esac\n\
+             exec rustc \"$@\""
+        ),
+    );
+    let script = sandbox.path("rustc.sh");
+    sandbox.variable("RUSTC", script.to_str().unwrap());
+    sandbox.metainfer("adapt --max-evaluations 2").code(0);
+    let records = sandbox.records();
+    let lost = records
+        .evaluations
+        .iter()
+        .filter(|e| e.outcome != Outcome::Ok);
+    assert_eq!(lost.count(), 0);
+}
+
+#[test]
 fn two_adaptations_of_one_workspace_take_turns() {
     let sandbox = Sandbox::with_tiny(&tiny::two());
     let mut first = Running::start(&sandbox, "adapt --max-evaluations 3");

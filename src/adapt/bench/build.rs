@@ -42,8 +42,9 @@ pub(super) struct BuildJob {
 }
 
 impl BuildJob {
-    /// Builds as soon as there are compilers for it. If the disk is full, builds again: at once if
-    /// there was something to remove, then later and later. Returns what came of it and how long the compilers were at it.
+    /// Builds as soon as there are compilers for it. If the disk is full or somebody ended a
+    /// compiler, builds again: at once if there was something to remove, then later and later.
+    /// Returns what came of it and how long the compilers were at it.
     pub(super) async fn run(&self, compilers: &Semaphore) -> (Build, Duration) {
         let mut took = Duration::ZERO;
         let permits = compilers.acquire_many(self.n_jobs as u32);
@@ -65,7 +66,7 @@ impl BuildJob {
             if is_full && !std::mem::replace(&mut has_made_room, true) && self.make_room().await {
                 continue;
             }
-            let Some(wait) = wait_for_disk(&result, n_attempts) else {
+            let Some(wait) = wait(&result, n_attempts) else {
                 return (result, took);
             };
             tracing::debug!(n_attempts, wait_ms = wait.as_millis() as u64, "retry");
@@ -134,13 +135,16 @@ fn given_up() -> Failure {
     }
 }
 
-/// Returns the time after which a build is tried again that found the disk full: others may have
-/// freed some space by then.
-fn wait_for_disk(result: &Build, n_attempts: u32) -> Option<Duration> {
-    let is_full = result.as_ref().is_err_and(BackendError::is_disk_full);
-    // As with a lost device, no candidate is to blame.
-    match verdict(Outcome::DeviceLost, n_attempts) {
-        Verdict::Again(wait) if is_full => Some(wait),
-        _ => None,
+/// Returns the time after which a build is tried again that no candidate is to blame for: by then
+/// others may have freed some space, or whoever ended the compiler is done.
+fn wait(result: &Build, n_attempts: u32) -> Option<Duration> {
+    let outcome = match result {
+        Ok(Err(failure)) => failure.outcome,
+        Err(error) if error.is_disk_full() => Outcome::DeviceLost,
+        _ => return None,
+    };
+    match verdict(outcome, n_attempts) {
+        Verdict::Again(wait) => Some(wait),
+        Verdict::Over => None,
     }
 }
