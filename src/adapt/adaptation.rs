@@ -120,6 +120,8 @@ pub(super) async fn adapt(
         key = %job.adaptation().short(),
     );
     let settled = settle(&mut search, earlier).instrument(span).await;
+    // After an error something may still be built.
+    search.bench.abandon_builds().await;
     let state = match &settled {
         Ok(settled) if settled.is_interrupted => JobState::Interrupted,
         Ok(_) => JobState::Done,

@@ -56,3 +56,35 @@ fn trial_timeout_ends_a_kernel_that_hangs() {
     let expected = "the untuned default of model `tiny` does not run on target `cpu`";
     expect_failure(&sandbox, Duration::from_secs(2 * 2), expected);
 }
+
+#[test]
+fn a_store_that_somebody_keeps_ends_the_run_in_ten_seconds_and_nothing_is_left() {
+    let mut sandbox = Sandbox::with_tiny(&tiny::two());
+    let (begun, store) = (sandbox.path("begun"), sandbox.home().join("labels.sqlite"));
+    let mark = begun.display();
+    sandbox.script(
+        "rustc.sh",
+        &format!("case \"$*\" in *program.rs*) : >{mark};; esac\nexec rustc \"$@\""),
+    );
+    let script = sandbox.path("rustc.sh");
+    sandbox.variable("RUSTC", script.to_str().unwrap());
+    let holder = std::thread::spawn(move || {
+        while !begun.exists() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let connection = rusqlite::Connection::open(store).unwrap();
+        connection.busy_timeout(Duration::from_secs(5)).unwrap();
+        connection.execute_batch("BEGIN EXCLUSIVE").unwrap();
+        std::thread::sleep(Duration::from_secs(14));
+        connection.execute_batch("ROLLBACK").unwrap();
+    });
+    let expected = "is locked by another process";
+    expect_failure(&sandbox, Duration::from_secs(10), expected);
+    holder.join().unwrap();
+    let dirs = std::fs::read_dir(sandbox.path("target/metainfer/native")).unwrap();
+    let files = dirs.flat_map(|dir| std::fs::read_dir(dir.unwrap().path()).unwrap());
+    let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+    let left: Vec<String> = names.filter(|name| name.contains('-')).collect();
+    assert!(left.is_empty(), "{left:?}");
+    sandbox.metainfer("adapt --max-evaluations 3").code(0);
+}

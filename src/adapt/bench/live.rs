@@ -3,6 +3,7 @@
 //! One worker at a time holds the device. A worker that crashed or hung is one failed trial; the
 //! next request gets a new one.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -53,6 +54,8 @@ pub(super) struct Live {
     /// As many as compilers may run at once.
     compilers: Arc<Semaphore>,
     n_compilers: usize,
+    /// What was built and not discarded yet, by its library.
+    artifacts: BTreeMap<PathBuf, Artifact>,
     disk: Arc<Disk>,
     cancellation: Cancellation,
     /// Time that a worker has for one request.
@@ -89,6 +92,7 @@ impl Live {
             builds: JoinSet::new(),
             compilers: Arc::new(Semaphore::new(request.jobs.max(1))),
             n_compilers: request.jobs.max(1),
+            artifacts: BTreeMap::new(),
             disk: Arc::new(Disk::new(request, job)),
             cancellation: request.cancellation.clone(),
             limit: request.timeouts.trial_timeout,
@@ -155,7 +159,11 @@ impl Live {
     fn ended(&mut self, joined: Result<Ended, JoinError>) -> Result<(u64, Build), Error> {
         let ended = joined.map_err(|_| Error::Panicked)?;
         let artifact = match &ended.result {
-            Ok(Ok(artifact)) => Some(artifact.digest),
+            Ok(Ok(artifact)) => {
+                let library = artifact.library.clone();
+                self.artifacts.insert(library, artifact.clone());
+                Some(artifact.digest)
+            }
             _ => None,
         };
         self.meter.built(artifact, ended.took, ended.at);
@@ -319,6 +327,7 @@ impl Live {
     /// Removes an artifact's files.
     pub(super) fn discard(&mut self, artifact: &Artifact) {
         self.meter.dropped(&artifact.digest);
+        self.artifacts.remove(&artifact.library);
         self.prepared.discard(artifact);
     }
 
@@ -346,6 +355,15 @@ impl Live {
     pub(super) fn reset(&mut self) {
         self.glanced = None;
         self.worker = None;
+    }
+}
+
+impl Drop for Live {
+    /// Removes the files of what a run that could not go on has left.
+    fn drop(&mut self) {
+        for artifact in self.artifacts.values() {
+            self.prepared.discard(artifact);
+        }
     }
 }
 
