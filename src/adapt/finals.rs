@@ -69,11 +69,13 @@ pub(super) async fn decide(
         Some(known) => enter(search, known.choices, Spend::Anyway).await?,
         None => None,
     };
+    let mut tried: Vec<Choices> = Vec::new();
     for round in 0..ROUNDS {
         let k = if search.is_cancelled()? { 1 } else { K };
         let composed = composer::best(search.job, &search.session, k);
         let known = |choices: &Choices| {
-            *choices == defaults || field.iter().chain(&earlier).any(|f| f.choices == *choices)
+            let mut known = field.iter().chain(&earlier).map(|f| &f.choices);
+            *choices == defaults || tried.contains(choices) || known.any(|k| k == choices)
         };
         let fresh: Vec<Choices> = composed
             .into_iter()
@@ -83,6 +85,7 @@ pub(super) async fn decide(
         if fresh.is_empty() || (round > 0 && search.is_cancelled()?) {
             break;
         }
+        tried.extend_from_slice(&fresh);
         for choices in fresh {
             let kept = if field.is_empty() { 0 } else { n_others };
             let kept = kept + search.kept_for_threads();
