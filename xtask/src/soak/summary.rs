@@ -12,6 +12,7 @@ use super::tally::Tally;
 const MOST_MEMORY: u64 = 150 << 20;
 /// Memory may be by so much higher in the last quarter of the runs than in the first.
 const MOST_GROWTH: f64 = 1.15;
+const ENOUGH_RUNS: usize = 40;
 /// What is locked may be by so much slower than without faults: on average, if there are enough to
 /// have one, and each. Two searches of one model differ, and one of them may not use some kernels.
 const MOST_OVER_TWIN: f64 = 1.05;
@@ -134,12 +135,13 @@ impl Spread {
     }
 }
 
-/// Returns the median of the last quarter over that of the first; `None` for less than 8 samples.
+/// Returns the median of the last quarter over that of the first; `None` for few samples, which
+/// differ by model and by when a run was ended.
 fn growth(samples: &[f64]) -> Option<f64> {
-    let quarter = samples.len() / 4;
-    if quarter < 2 {
+    if samples.len() < ENOUGH_RUNS {
         return None;
     }
+    let quarter = samples.len() / 4;
     let first = Spread::of(&samples[..quarter])?.median;
     let last = Spread::of(&samples[samples.len() - quarter..])?.median;
     Some(last / first)
@@ -233,13 +235,16 @@ mod tests {
     #[test]
     fn what_grows_or_gets_worse_over_all_rounds_is_a_violation() {
         let flat = || Tally {
-            peaks_bytes: vec![60 << 20; 16],
+            peaks_bytes: vec![60 << 20; ENOUGH_RUNS],
             over_twin: vec![0.99, 1.02, 1.0, 1.0, 0.97, 1.01],
             ..Tally::default()
         };
         assert!(Summary::of(flat(), 0, 60.0).violations.is_empty());
         let mut grown = flat();
-        grown.peaks_bytes[12..].fill(80 << 20);
+        grown.peaks_bytes[ENOUGH_RUNS * 3 / 4..].fill(80 << 20);
+        let mut few = flat();
+        few.peaks_bytes = vec![20 << 20, 20 << 20, 40 << 20, 40 << 20];
+        assert!(Summary::of(few, 0, 60.0).violations.is_empty());
         let mut worse = flat();
         worse.over_twin.fill(1.06);
         let mut bad = flat();
