@@ -10,7 +10,7 @@ use super::search::{Search, p25};
 use super::trials::Ticket;
 use crate::backend::{Artifact, Failure};
 use crate::event::Event;
-use crate::label::{Latency, Outcome, Purpose};
+use crate::label::{Label, Latency, Outcome, Purpose};
 use crate::measure::stats::has_drifted;
 use crate::queue::{TrialState, Used};
 use crate::search::give_up_ns;
@@ -199,15 +199,6 @@ impl Search<'_> {
     ) -> Result<Vec<Proposal>, Error> {
         self.bench.reset();
         let outcome = error.outcome;
-        let time_ms = self.session.stamp(ledger::now_ms());
-        let evaluation = ledger::evaluation(
-            self.job,
-            artifact,
-            Purpose::Screening,
-            Err(error),
-            0,
-            time_ms,
-        );
         let mut labels = Vec::new();
         let mut split = Vec::new();
         let is_suspect = |&subgraph: &usize| {
@@ -249,14 +240,28 @@ impl Search<'_> {
                 self.session.learn(task, label, 1.0);
             }
         }
+        let purpose = Purpose::Screening;
+        self.record_failure(Some(ticket), artifact, error, purpose, labels)
+            .await?;
+        Ok(split)
+    }
+
+    /// Records at once how an artifact failed as a whole, with the labels of those to blame.
+    pub(super) async fn record_failure(
+        &mut self,
+        ticket: Option<Ticket>,
+        artifact: &Artifact,
+        error: &TrialError,
+        purpose: Purpose,
+        labels: Vec<Label>,
+    ) -> Result<(), Error> {
+        let time_ms = self.session.stamp(ledger::now_ms());
+        let evaluation = ledger::evaluation(self.job, artifact, purpose, Err(error), 0, time_ms);
         let n_failures = labels.len().max(1);
-        let batch = Batch {
-            evaluations: vec![evaluation],
-            labels,
-        };
+        let batch = Batch::of(evaluation, labels);
         self.trials.end(ticket, TrialState::Failed, batch).await?;
         self.report_evaluation(0, n_failures);
-        Ok(split)
+        Ok(())
     }
 
     /// Records a trial at once, and learns from it if it was under the options of the search.
@@ -364,7 +369,7 @@ impl Search<'_> {
     }
 
     /// Says that an evaluation is over.
-    pub(super) fn report_evaluation(&mut self, n_labels: usize, n_failures: usize) {
+    fn report_evaluation(&mut self, n_labels: usize, n_failures: usize) {
         let baseline_ns = self
             .baseline
             .as_ref()

@@ -15,8 +15,6 @@ use super::trials::trial_span;
 use super::vote::{Decision, Title, vote};
 use crate::backend::Artifact;
 use crate::label::Purpose;
-use crate::queue::TrialState;
-use crate::store::Batch;
 
 /// Compositions that are measured whole in a round.
 const K: usize = 3;
@@ -233,14 +231,9 @@ async fn enter(
                     .await?;
             }
             Err(error) => {
-                let time_ms = search.session.stamp(ledger::now_ms());
-                let (job, failed) = (search.job, Err(error));
-                let evaluation =
-                    ledger::evaluation(job, &artifact, Purpose::Final, failed, 0, time_ms);
-                let batch = Batch::of(evaluation, Vec::new());
-                let ended = search.trials.end(ticket, TrialState::Failed, batch);
-                ended.await?;
-                search.report_evaluation(0, 1);
+                search
+                    .record_failure(ticket, &artifact, error, Purpose::Final, Vec::new())
+                    .await?;
             }
         }
     } else {
