@@ -1,5 +1,7 @@
 //! How products of matrices of f32 are cut and read: what a mapping says, and what is untuned.
 
+use std::borrow::Cow;
+
 use super::source::{KernelCtx, KernelError, parameter, unsupported};
 use crate::backend::native::isa::{self, VectorTable};
 use crate::backend::native::spec::{MatMul, Source};
@@ -49,14 +51,8 @@ impl Tiling {
         matmul: &MatMul,
         mapping: &Mapping,
     ) -> Result<Self, KernelError> {
-        let untuned;
-        let mapping = if mapping.int("rows").is_some() {
-            mapping
-        } else {
-            untuned = untuned_matmul(ctx.isa, matmul);
-            &untuned
-        };
-        let int = |name| parameter(mapping, name, 1);
+        let mapping = or_untuned(mapping, || untuned_matmul(ctx.isa, matmul));
+        let int = |name| parameter(&mapping, name, 1);
         let [m, k, n] = matmul.extents;
         let table = ctx.table(Some(int("lanes")? as i64))?;
         let tile = Tile {
@@ -64,7 +60,7 @@ impl Tiling {
             vectors: int("vectors")?,
         };
         table.expect_room(tile.rows * tile.vectors + tile.vectors + 1)?;
-        let depth = match parameter(mapping, "depth", 0)? {
+        let depth = match parameter(&mapping, "depth", 0)? {
             0 => k,
             depth => depth.min(k),
         };
@@ -111,6 +107,15 @@ pub fn untuned_matmul(isa: Isa, matmul: &MatMul) -> Mapping {
         .with("pass", LEFT_KIB as i64)
         .with("order", "panels")
         .with("right", if reads_rows { "rows" } else { "panels" })
+}
+
+/// Returns a mapping, or the untuned one where it says nothing of products.
+pub(super) fn or_untuned(mapping: &Mapping, untuned: impl FnOnce() -> Mapping) -> Cow<'_, Mapping> {
+    if mapping.int("rows").is_some() {
+        Cow::Borrowed(mapping)
+    } else {
+        Cow::Owned(untuned())
+    }
 }
 
 /// Returns whether rows of the right operand can be read in vectors as they lie.

@@ -1,6 +1,7 @@
 //! Product of a u8 matrix and a constant s8 one, whose rows are the pixels of a convolution.
 
 use super::conv::ConvGeometry;
+use super::matmul_tiling::or_untuned;
 use super::qconv::{qconv, registers};
 use super::share::Share;
 use super::source::{Kernel, KernelCtx, KernelError, Slot, parameter, unsupported};
@@ -73,14 +74,8 @@ pub fn qmatmul(
         residual: has_residual.then(|| place(n)),
         x_is_exclusive: false,
     };
-    let untuned;
-    let mapping = if mapping.int("rows").is_some() {
-        mapping
-    } else {
-        untuned = untuned_qmatmul(ctx.isa, matmul);
-        &untuned
-    };
-    let int = |name| parameter(mapping, name, 1).map(|value| value as i64);
+    let mapping = or_untuned(mapping, || untuned_qmatmul(ctx.isa, matmul));
+    let int = |name| parameter(&mapping, name, 1).map(|value| value as i64);
     let mapping = Mapping::default()
         .with("lanes", int("lanes")?)
         .with("oc_vectors", int("vectors")?)

@@ -3,8 +3,8 @@
 //!
 //! A value that only the segment reads lives in a window: a buffer of some of its rows, which
 //! slides down as the segment proceeds. [`stage`] says which rows a step reads, [`bands`] orders
-//! the calls, [`windows`] finds where windows slide, [`cuts`] says where segments
-//! may begin and end, [`propose`] finds segments worth a try, [`neighbours`] those that differ by one cut.
+//! the calls, [`windows`] finds where windows slide, [`cuts`] says where segments may begin and
+//! end, [`propose`] finds segments worth a try, [`neighbours`] those that differ by one cut.
 
 mod bands;
 mod cuts;
