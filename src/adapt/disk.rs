@@ -4,7 +4,7 @@
 //! first, the oldest ahead; then what the backend keeps to build faster. What this run needs stays,
 //! also if it is more than the budget.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
@@ -142,16 +142,14 @@ pub(super) fn journal_bytes(request: &Request) -> u64 {
 impl Leftover {
     fn at(path: PathBuf) -> Option<Self> {
         let metadata = path.metadata().ok()?;
-        let bytes = |path: &Path| {
-            if metadata.is_dir() {
-                fsx::disk_usage(path)
-            } else {
-                metadata.len()
-            }
+        let bytes = if metadata.is_dir() {
+            fsx::disk_usage(&path)
+        } else {
+            metadata.len()
         };
         Some(Self {
             changed: metadata.modified().ok()?,
-            bytes: bytes(&path),
+            bytes,
             path,
         })
     }

@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::WorkerError;
-use super::error::outcome_of_crash;
+use super::error::is_out_of_memory;
 use super::protocol::{Request, Response};
 use crate::config::Size;
 use crate::label::Outcome;
@@ -145,7 +145,7 @@ impl Worker {
         match serde_json::from_str(&answer) {
             Ok(Response::Failed { outcome, message }) => {
                 self.is_busy = false;
-                let message = self.explained(outcome, message);
+                let message = self.explained(outcome == Outcome::OutOfMemory, message);
                 Err(WorkerError::Failed { outcome, message })
             }
             Ok(response) => {
@@ -189,14 +189,14 @@ impl Worker {
         WorkerError::Crashed {
             how: describe(status),
             signal: status.signal(),
-            stderr: self.explained(outcome_of_crash(&stderr), stderr),
+            stderr: self.explained(is_out_of_memory(&stderr), stderr),
         }
     }
 
     /// Adds to a message what to do if there was not enough memory.
-    fn explained(&self, outcome: Outcome, message: String) -> String {
+    fn explained(&self, is_out_of_memory: bool, message: String) -> String {
         match self.memory_limit_bytes {
-            Some(bytes) if outcome == Outcome::OutOfMemory => format!(
+            Some(bytes) if is_out_of_memory => format!(
                 "{message}; a worker may use {}, see `search.worker-memory`",
                 Size(bytes)
             ),

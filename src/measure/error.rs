@@ -58,9 +58,7 @@ impl WorkerError {
         match self {
             Self::Failed { outcome, .. } => *outcome,
             Self::TimedOut { .. } => Outcome::RunTimeout,
-            Self::Crashed { stderr, .. } if outcome_of_crash(stderr) == Outcome::OutOfMemory => {
-                Outcome::OutOfMemory
-            }
+            Self::Crashed { stderr, .. } if is_out_of_memory(stderr) => Outcome::OutOfMemory,
             // A candidate ends its worker by a signal, but never by one of those that people and
             // the system send; a worker that exits by itself could not set itself up.
             Self::Crashed {
@@ -102,12 +100,7 @@ impl WorkerError {
     }
 }
 
-/// Returns how a trial ended whose worker crashed and said this.
-pub(super) fn outcome_of_crash(stderr: &str) -> Outcome {
-    // What the standard library says when an allocation fails that nobody handles.
-    if stderr.contains("memory allocation of") {
-        Outcome::OutOfMemory
-    } else {
-        Outcome::RunError
-    }
+/// What the standard library says when an allocation fails that nobody handles.
+pub(super) fn is_out_of_memory(stderr: &str) -> bool {
+    stderr.contains("memory allocation of")
 }
