@@ -7,17 +7,12 @@ use std::time::{Duration, Instant};
 use super::compiler::ROUND;
 
 /// Returns a size in the status of a process, bytes: `VmHWM` for the most memory that it ever had,
-/// `VmRSS` for what it has.
+/// `VmRSS` for what it has, `VmSize` for its address space.
 pub(super) fn memory(pid: u32, field: &str) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find(|line| line.starts_with(field))?;
     let kib = line.split_whitespace().nth(1)?.parse::<u64>().ok()?;
     Some(kib * 1024)
-}
-
-/// Returns the address space that a process uses, bytes.
-pub(super) fn address_space(pid: u32) -> Option<u64> {
-    memory(pid, "VmSize")
 }
 
 /// Returns the worker of a tool, if it has one.

@@ -119,9 +119,7 @@ impl Round<'_> {
                 return Ok(());
             }
             if n_runs > 2 * MOST_RUNS {
-                self.tally
-                    .violations
-                    .push("it does not come to an end".to_owned());
+                self.blame("it does not come to an end");
                 return Ok(());
             }
         }
@@ -145,8 +143,7 @@ impl Round<'_> {
         let again = run::adapt(self.workspace, arguments, None, &|| Ok(()))?;
         let after = fs::read(self.workspace.lock()).unwrap_or_default();
         if again.code() != Some(0) || again.n_evaluations > 0 || before != after {
-            let what = "a run with nothing to do evaluated something, or moved the lock";
-            self.tally.violations.push(what.to_owned());
+            self.blame("a run with nothing to do evaluated something, or moved the lock");
         }
         self.replay(dice)?;
         let (_, said) = self.workspace.say(&["jobs", "--message-format", "json"])?;
@@ -155,14 +152,11 @@ impl Round<'_> {
             .lines()
             .filter_map(|line| serde_json::from_str::<Value>(line).ok());
         if jobs.into_iter().any(|job| job["workspace"] == own.as_str()) {
-            let what = "a job is said to be running that has ended";
-            self.tally.violations.push(what.to_owned());
+            self.blame("a job is said to be running that has ended");
         }
         let left = proc::of_round(&self.workspace.dir);
         if !left.is_empty() {
-            self.tally
-                .violations
-                .push(format!("processes are left: {}", left.join("; ")));
+            self.blame(format!("processes are left: {}", left.join("; ")));
         }
         Ok(())
     }
@@ -190,12 +184,19 @@ impl Round<'_> {
         Ok(fs::write(&journal, bytes)?)
     }
 
+    /// Takes note of a promise that was not kept.
+    fn blame(&mut self, what: impl Into<String>) {
+        self.tally.violations.push(what.into());
+    }
+
     /// Runs a command whose exit code is known.
     fn expect(&mut self, expected: i32, arguments: &[&str]) -> Result<()> {
         let (code, said) = self.workspace.say(arguments)?;
         if code != Some(expected) {
-            let what = format!("`{}` ended with {code:?}: {said}", arguments.join(" "));
-            self.tally.violations.push(what);
+            self.blame(format!(
+                "`{}` ended with {code:?}: {said}",
+                arguments.join(" ")
+            ));
         }
         Ok(())
     }
@@ -205,19 +206,19 @@ impl Round<'_> {
         let deployment = match locked(self.workspace) {
             Ok(deployment) => deployment,
             Err(error) => {
-                self.tally.violations.push(format!("{error:#}"));
+                self.blame(format!("{error:#}"));
                 return Ok(());
             }
         };
         if deployment.is_interrupted {
-            let what = "what is locked is said to be unfinished";
-            self.tally.violations.push(what.to_owned());
+            self.blame("what is locked is said to be unfinished");
         }
         let builds = Builds::new(&self.workspace.model(), &self.workspace.dir.join("built"))?;
         for kernel in builds.kernels(&deployment)? {
             if let Some(fault) = is_faulty(self.files, seed, &kernel) {
-                let what = format!("kernel {kernel} is locked and has the fault {fault:?}");
-                self.tally.violations.push(what);
+                self.blame(format!(
+                    "kernel {kernel} is locked and has the fault {fault:?}"
+                ));
             }
         }
         let Some(model) = twin else {

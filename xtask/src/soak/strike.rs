@@ -25,12 +25,12 @@ const STORE_PATIENCE: Duration = Duration::from_secs(10);
 /// Who hits one run of the tool.
 pub(super) struct Striker<'a> {
     pub(super) clock: &'a Clock,
-    pub(super) store: PathBuf,
-    pub(super) log: PathBuf,
-    pub(super) dice: Dice,
+    store: PathBuf,
+    log: PathBuf,
+    dice: Dice,
     /// Ends of the times in which somebody had the store for longer than the tool waits; shared, as
     /// all runs use one store.
-    pub(super) hangs: &'a Mutex<Vec<Instant>>,
+    hangs: &'a Mutex<Vec<Instant>>,
     /// What is to happen, and when.
     due: Vec<(Instant, Deed)>,
     holders: Vec<JoinHandle<Result<()>>>,
@@ -131,7 +131,7 @@ impl<'a> Striker<'a> {
         let Some(worker) = proc::worker_of(tool) else {
             return false;
         };
-        let (Some(used), Some(pid)) = (proc::address_space(worker), pid(worker)) else {
+        let (Some(used), Some(pid)) = (proc::memory(worker, "VmSize"), pid(worker)) else {
             return false;
         };
         limit_memory(pid, Some(used + LITTLE));
