@@ -81,6 +81,70 @@ pub enum Event<'a> {
         /// Whether it replaces the incumbent.
         accepted: bool,
     },
+    /// Variants of a model were looked at on samples.
+    VariantsStudied {
+        /// Name of the model.
+        model: &'a str,
+        /// Subgraphs of the model.
+        n_sites: usize,
+        /// Those of them that have variants.
+        n_variable: usize,
+        /// Samples that they were compared on.
+        n_samples: usize,
+        /// Error of the model with all variants, as a share of the limit.
+        error: f64,
+    },
+    /// The fastest whole within the limits was planned.
+    VariantsPlanned {
+        /// Name of the model.
+        model: &'a str,
+        /// Name of the target.
+        target: &'a str,
+        /// Subgraphs of the model.
+        n_sites: usize,
+        /// Those of them that are not as the model says.
+        n_varied: usize,
+        /// Latency that it should have, nanoseconds.
+        predicted_ns: f64,
+        /// Latency that nothing within the limits should be below, nanoseconds.
+        bound_ns: f64,
+        /// Its error on samples, as a share of the limit.
+        error: f64,
+    },
+    /// A variant of the model was searched, and its fastest run is known.
+    VariantMeasured {
+        /// Subgraphs that are not as the model says.
+        n_varied: usize,
+        /// Latency that was planned, nanoseconds, if it was.
+        predicted_ns: Option<f64>,
+        /// Latency that was measured, nanoseconds.
+        measured_ns: f64,
+        /// Latency of the untuned model, nanoseconds.
+        baseline_ns: f64,
+        /// Its error on samples, as a share of the limit.
+        error: f64,
+    },
+    /// A deployment was run on samples that nothing was fitted to.
+    AccuracyChecked {
+        /// Name of the model.
+        model: &'a str,
+        /// Name of the target.
+        target: &'a str,
+        /// Samples.
+        n_samples: usize,
+        /// Mean KL divergence from the untuned model, nats.
+        kl: Option<f64>,
+        /// Relative L2 distance from it.
+        relative_l2: f64,
+        /// Share of the samples on which both name the same class.
+        agreement: Option<f64>,
+        /// By how much the share of right answers falls.
+        top1_drop: Option<f64>,
+        /// Standard error of that.
+        standard_error: Option<f64>,
+        /// The limits that it does not keep to, in words; empty if it passes.
+        missed: &'a str,
+    },
     /// Another process holds a lock that the run needs; it waits.
     LockAwaited {
         /// Lock file.

@@ -24,10 +24,14 @@
 //! - [`config`]: `metainfer.toml`, with places for every finding. It reads no file itself.
 //! - [`search`]: what to try next, how to share the budget, how to compose the whole. It does no
 //!   I/O, has no clock, and repeats with its seed.
+//! - [`accuracy`]: how far a variant is from its model, and whether that is near enough.
+//! - [`variant`]: other structures of a model that compute nearly the same, as rewrites of its graph.
 //! - [`queue`]: jobs and trials on their way: states, leases, whose turn it is.
 //! - [`lock`]: `metainfer.lock` as text and as a value.
 //! - [`event`]: what happened, as data.
 //! - [`onnx`]: files to graphs and back, and the reference executor that says what is right.
+//! - [`data`]: calibration and validation samples, from arrays and pictures.
+//! - [`calibrate`]: what samples say of a model and of its variants.
 //! - [`cpu`]: processors, and who keeps off which while something is timed.
 //! - [`backend`]: compilers behind one trait; [`backend::native`] renders Rust kernels from
 //!   `templates/kernels` and compiles them with `rustc`.
@@ -47,7 +51,7 @@
 //! 5  main  cli                                             wires everything
 //! 4  report  watch  server  deploy                         edges
 //! 3  adapt                                                 orchestration, the async part
-//! 2  store  backend  measure  onnx  cpu  device::probe     effects on the outside world
+//! 2  store  backend  measure  onnx  data  calibrate  cpu  device::probe  effects on the outside world
 //! 1  variant  accuracy  meta  search  queue  event  lock  config  pure logic: no I/O, no clock, no globals
 //! 0  graph  space  device  label  digest  fsx  process     vocabulary
 //! ```
@@ -64,11 +68,14 @@
 //! - No compiler runs on the core that something is timed on, and one process at a time holds the
 //!   device.
 
+pub mod accuracy;
 pub mod adapt;
 pub mod backend;
+pub mod calibrate;
 pub mod cli;
 pub mod config;
 pub mod cpu;
+pub mod data;
 pub mod deploy;
 pub mod device;
 pub mod digest;
@@ -85,3 +92,4 @@ pub mod report;
 pub mod search;
 pub mod space;
 pub mod store;
+pub mod variant;

@@ -16,7 +16,6 @@ use super::search::Search;
 use super::session::Session;
 use super::trials::Trials;
 use super::{Error, Request};
-use crate::digest::Digest;
 use crate::event::{Event, Reporter, Spent};
 use crate::label::{Evaluation, Label, Purpose};
 use crate::lock::{Deployment, Figure, Finding, Lockfile, encode};
@@ -60,6 +59,15 @@ pub(super) struct Earlier<'a> {
 }
 
 impl<'a> Earlier<'a> {
+    /// Returns what a variant that was not locked has: choices for equal subgraphs.
+    pub(super) fn nothing(lockfile: &'a Lockfile) -> Self {
+        Self {
+            lockfile,
+            old: None,
+            findings: Vec::new(),
+        }
+    }
+
     /// Returns what a lockfile has for a job.
     pub(super) fn of(job: &Job<'_>, lockfile: &'a Lockfile) -> Self {
         let old = lockfile.deployments.get(&job.key()).cloned();
@@ -93,6 +101,34 @@ pub(super) async fn adapt(
     store: Sqlite,
     earlier: Earlier<'_>,
 ) -> Result<Option<Settled>, Error> {
+    let Some(mut search) = open(request, reporter, job, store, &earlier).await? else {
+        return Ok(None);
+    };
+    let settled = settle(&mut search, earlier).instrument(span(job)).await;
+    let state = match &settled {
+        Ok(settled) if settled.is_interrupted => JobState::Interrupted,
+        Ok(_) => JobState::Done,
+        Err(error) => failed_state(error),
+    };
+    close(&mut search, state).await?;
+    match settled {
+        Err(Error::Interrupted) => Ok(None),
+        settled => settled.map(Some),
+    }
+}
+
+/// Opens the job of a search: its place in the queue, its reference values, what the store knows, and
+/// its journal. `None` if the run was cancelled while it waited.
+///
+/// # Errors
+/// What stops the whole run.
+pub(super) async fn open<'a>(
+    request: &'a Request,
+    reporter: &'a dyn Reporter,
+    job: &'a Job<'a>,
+    store: Sqlite,
+    earlier: &Earlier<'_>,
+) -> Result<Option<Search<'a>>, Error> {
     let queue = Queue::of(store.clone());
     let store: Arc<dyn LabelStore> = Arc::new(store);
     let trials = Trials::open(request, reporter, job, queue, Arc::clone(&store)).await?;
@@ -102,37 +138,45 @@ pub(super) async fn adapt(
     };
     let reference = write_reference(request, job, reporter).await?;
     drop(turn);
-    let keys: Vec<Digest> = job.tasks.iter().map(|task| task.key.digest()).collect();
     let known = Known {
-        labels: store.labels(keys).await?,
+        labels: store.labels(job.keys()).await?,
         evaluations: store.evaluations(job.adaptation()).await?,
     };
-    let path = journal_path(&request.scratch, &job.model.name, &job.target.name);
+    let path = journal_path(&request.scratch, &job.title(), &job.target.name);
     let mut journal = Journal::create(&path, journal_bytes(request))?;
     journal.append(&header(request, job, earlier.lockfile)?)?;
     journal.append(&known.entry())?;
     let bench = Bench::live(request, job, &reference, journal);
-    let mut search = search(request, reporter, job, bench, trials, &earlier, &known);
-    let span = tracing::info_span!(
-        "adaptation",
-        model = %job.model.name,
-        target = %job.target.name,
-        key = %job.adaptation().short(),
-    );
-    let settled = settle(&mut search, earlier).instrument(span).await;
+    let search = search(request, reporter, job, bench, trials, earlier, &known);
+    Ok(Some(search))
+}
+
+/// Closes the job of a search.
+///
+/// # Errors
+/// If the store does not work.
+pub(super) async fn close(search: &mut Search<'_>, state: JobState) -> Result<(), Error> {
     // After an error something may still be built.
     search.bench.abandon_builds().await;
-    let state = match &settled {
-        Ok(settled) if settled.is_interrupted => JobState::Interrupted,
-        Ok(_) => JobState::Done,
-        Err(Error::Interrupted) => JobState::Interrupted,
-        Err(_) => JobState::Failed,
-    };
-    search.trials.close(state, search.used()).await?;
-    match settled {
-        Err(Error::Interrupted) => Ok(None),
-        settled => settled.map(Some),
+    search.trials.close(state, search.used()).await
+}
+
+/// Returns how a job ends that failed.
+pub(super) fn failed_state(error: &Error) -> JobState {
+    match error {
+        Error::Interrupted => JobState::Interrupted,
+        _ => JobState::Failed,
     }
+}
+
+/// Returns what groups what is done for a job for developers.
+pub(super) fn span(job: &Job<'_>) -> tracing::Span {
+    tracing::info_span!(
+        "adaptation",
+        model = %job.title(),
+        target = %job.target.name,
+        key = %job.adaptation().short(),
+    )
 }
 
 /// Returns a search that has done nothing yet.
@@ -164,6 +208,7 @@ pub(super) fn search<'a>(
         pace: Pace::default(),
         is_final: false,
         has_warned: false,
+        rivals_default: false,
     }
 }
 
@@ -178,7 +223,13 @@ pub(super) async fn settle(
     let (job, reporter) = (search.job, search.reporter);
     let Earlier { old, findings, .. } = earlier;
     let n_before = search.session.budget.n_spent();
+    // What variants cost depends on the weights, and so those are decided again.
+    let is_varied = |old: &Deployment| {
+        let variants = old.accuracy.as_ref().map(|accuracy| &accuracy.variants);
+        variants.is_some_and(|variants| !variants.is_empty())
+    };
     if let (Some(old), [Finding::Weights]) = (&old, &findings[..])
+        && !is_varied(old)
         && let Some(settled) = recheck(search, old).await?
     {
         return Ok(settled);

@@ -4,10 +4,16 @@ use super::job::Job;
 use super::session::Session;
 use crate::graph::ValueId;
 use crate::search::compose::{Choice, End, LayoutId, MAX_ENTRIES, Problem, Value, compose};
-use crate::space::Candidate;
+use crate::space::{Candidate, Mapping};
 
 /// All layouts, in the order of their ids.
 pub(super) const UNIVERSE: [&str; 6] = ["flat", "nchw", "nhwc", "nchw8c", "nchw16c", "nchw32c"];
+
+/// Name for a layout that costs nothing to convert from or to: what is read as it comes.
+pub(super) const LAYOUT_ANY: &str = "any";
+
+/// Forms that a value may have: each layout, and any, as numbers and as integers.
+pub(super) const FORMS: usize = 2 * (UNIVERSE.len() + 1);
 
 /// Bytes that a conversion moves in a nanosecond as long as none was measured: cautious.
 const CONVERT_BYTES_PER_NS: f64 = 4.0;
@@ -184,5 +190,40 @@ fn conversions(session: &Session, dims: &[usize]) -> Vec<Vec<f64>> {
     UNIVERSE
         .iter()
         .map(|from| UNIVERSE.iter().map(|to| cost(from, to)).collect())
+        .collect()
+}
+
+/// Returns the layouts of a mapping; `flat` where there is no choice.
+pub(super) fn layout_pair(job: &Job<'_>, subgraph: usize, mapping: &Mapping) -> [String; 2] {
+    let layouts = job.prepared.layouts(subgraph, mapping);
+    layouts.unwrap_or_else(|| ["flat".to_owned(), "flat".to_owned()])
+}
+
+/// Returns the id of a layout, or of [`LAYOUT_ANY`], in numbers or in integers.
+pub(super) fn form_id(layout: &str, is_integer: bool) -> LayoutId {
+    let any = UNIVERSE.len() as u16;
+    let layout = if layout == LAYOUT_ANY {
+        any
+    } else {
+        layout_id(layout).0
+    };
+    LayoutId(layout + if is_integer { any + 1 } else { 0 })
+}
+
+/// Returns what converting a value between forms takes: nothing turns integers into numbers or back,
+/// as subgraphs do that themselves.
+pub(super) fn form_conversions(job: &Job<'_>, session: &Session, id: ValueId) -> Vec<Vec<f64>> {
+    let layouts = conversions(session, job.source.graph().value(id).shape.dims());
+    let n = UNIVERSE.len() + 1;
+    let cost = |from: usize, to: usize| {
+        let is_same_type = from / n == to / n;
+        match (from % n, to % n) {
+            _ if !is_same_type => f64::INFINITY,
+            (from, to) if from < n - 1 && to < n - 1 => layouts[from][to],
+            _ => 0.0,
+        }
+    };
+    (0..2 * n)
+        .map(|from| (0..2 * n).map(|to| cost(from, to)).collect())
         .collect()
 }

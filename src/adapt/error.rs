@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::TrialError;
 use crate::backend::BackendError;
+use crate::data::DataError;
 use crate::fsx::FsError;
 use crate::lock::LockError;
 use crate::onnx;
@@ -41,6 +42,15 @@ pub enum Error {
         target: String,
         /// What happened.
         message: String,
+    },
+    /// The samples of a model cannot be used.
+    #[error("cannot adapt model `{model}`")]
+    Samples {
+        /// Its name.
+        model: String,
+        /// What is wrong with them.
+        #[source]
+        source: DataError,
     },
     /// The lock would have to change, and may not.
     #[error(

@@ -62,18 +62,24 @@ pub(super) async fn decide(
     let n_others = search.job.backend.options().len().saturating_sub(1) as u32;
     let mut field: Vec<Finalist> = Vec::new();
     let is_locked = known.as_ref().is_some_and(|known| known.is_locked);
-    let is_default = known.as_ref().is_some_and(|k| k.choices == defaults);
+    let rivals_default = search.rivals_default;
+    let is_baseline = |choices: &Choices| !rivals_default && *choices == defaults;
+    let is_default = known.as_ref().is_some_and(|k| is_baseline(&k.choices));
     let earlier = match known.filter(|_| !is_default) {
         Some(known) => enter(search, known.choices, Spend::Anyway).await?,
         None => None,
     };
     let mut tried: Vec<Choices> = Vec::new();
+    if rivals_default {
+        // It was measured when the search began, and so it takes no evaluation.
+        field.extend(enter(search, defaults.clone(), Spend::Anyway).await?);
+    }
     for round in 0..ROUNDS {
         let k = if search.is_cancelled()? { 1 } else { K };
         let composed = composer::best(search.job, &search.session, k);
         let known = |choices: &Choices| {
             let mut known = field.iter().chain(&earlier).map(|f| &f.choices);
-            *choices == defaults || tried.contains(choices) || known.any(|k| k == choices)
+            is_baseline(choices) || tried.contains(choices) || known.any(|k| k == choices)
         };
         let fresh: Vec<Choices> = composed
             .into_iter()
@@ -102,7 +108,7 @@ pub(super) async fn decide(
     let spend = Spend::Keeping(search.kept_for_threads());
     for choices in under_all_options(search, &best)? {
         let mut known = field.iter().chain(&earlier).map(|f| &f.choices);
-        if choices != defaults
+        if !is_baseline(&choices)
             && known.all(|known| *known != choices)
             && let Some(finalist) = enter(search, choices, spend).await?
         {

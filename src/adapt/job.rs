@@ -9,13 +9,14 @@ use serde::{Deserialize, Serialize};
 use super::{Error, OpenBackend, Request};
 use crate::backend::native::{Native, NativeOptions};
 use crate::backend::{Backend, BackendError, Prepared};
+use crate::calibrate::ModelSamples;
 use crate::config::Model;
 use crate::device::Target;
 use crate::digest::{Digest, Encoder};
 use crate::fsx;
-use crate::graph::{Digests, Graph, Partition, partition};
+use crate::graph::{Digests, Graph, Partition, canonicalize, partition};
 use crate::label::TaskKey;
-use crate::lock::{Current, DeploymentKey};
+use crate::lock::{Basis, Current, DeploymentKey};
 use crate::onnx::{self, LoadOptions, LoadedModel};
 use crate::space::{Candidate, Mapping};
 
@@ -37,6 +38,12 @@ pub(super) struct Source {
     pub(super) whole: Digests,
     /// Digest of the file.
     pub(super) file: Digest,
+    /// Whether it is a variant of what the file has.
+    pub(super) is_variant: bool,
+    /// What its variants are judged by, if there are samples.
+    pub(super) basis: Option<Basis>,
+    /// The samples themselves.
+    pub(super) samples: Option<Arc<ModelSamples>>,
 }
 
 /// A model on a target.
@@ -91,17 +98,61 @@ impl Source {
             source: Box::new(source),
         })?;
         let file = Digest::of_bytes("metainfer file v1", &fsx::read(&model.path)?);
+        let samples = ModelSamples::read(&model.samples, &model.accept, &loaded.graph);
+        let samples = samples.map_err(|source| Error::Samples {
+            model: model.name.clone(),
+            source,
+        })?;
+        Ok(Self {
+            basis: samples.as_ref().map(ModelSamples::basis),
+            samples: samples.map(Arc::new),
+            ..Self::of(loaded, file)
+        })
+    }
+
+    /// Returns another graph as a model in the place of this one, e.g. a variant of it.
+    pub(super) fn like(&self, graph: Graph) -> Self {
+        let loaded = LoadedModel {
+            path: self.loaded.path.clone(),
+            graph: canonicalize(graph.clone()),
+            source: graph,
+        };
+        Self {
+            is_variant: true,
+            basis: self.basis.clone(),
+            ..Self::of(loaded, self.file)
+        }
+    }
+
+    /// Returns a graph that is canonical already in the place of the model.
+    pub(super) fn canonical(&self, graph: Graph) -> Self {
+        let loaded = LoadedModel {
+            path: self.loaded.path.clone(),
+            source: graph.clone(),
+            graph,
+        };
+        Self {
+            is_variant: true,
+            basis: self.basis.clone(),
+            ..Self::of(loaded, self.file)
+        }
+    }
+
+    fn of(loaded: LoadedModel, file: Digest) -> Self {
         let partition = partition(&loaded.graph);
         let digests = |subgraph: &crate::graph::Subgraph| subgraph.digests(&loaded.graph);
         let subgraphs = partition.subgraphs.iter().map(digests).collect();
         let whole = loaded.graph.digests();
-        Ok(Self {
+        Self {
             loaded,
             partition,
             subgraphs,
             whole,
             file,
-        })
+            is_variant: false,
+            basis: None,
+            samples: None,
+        }
     }
 
     /// Returns the canonical graph.
@@ -195,6 +246,21 @@ impl<'a> Job<'a> {
         key(self.backend.as_ref(), self.target, structure, options)
     }
 
+    /// Returns under what the labels of its tasks are kept.
+    pub(super) fn keys(&self) -> Vec<Digest> {
+        self.tasks.iter().map(|task| task.key.digest()).collect()
+    }
+
+    /// Returns the name of the model, and which of its variants it is.
+    pub(super) fn title(&self) -> String {
+        let name = &self.model.name;
+        if self.source.is_variant {
+            format!("{name}.{}", self.source.whole.content.short())
+        } else {
+            name.clone()
+        }
+    }
+
     /// Returns the options that candidates are searched under.
     pub(super) fn options(&self) -> Mapping {
         self.backend.default_options()
@@ -235,7 +301,14 @@ impl<'a> Job<'a> {
             backend_version: self.backend.generator().to_owned(),
             threads: self.target.threads,
             objective: self.model.objective,
+            basis: self.source.basis.clone(),
         }
+    }
+
+    /// Returns the path of its file of reference values.
+    pub(super) fn reference(&self, request: &Request) -> std::path::PathBuf {
+        let file = format!("reference-{}.safetensors", request.search.seed);
+        self.scratch(request).join(file)
     }
 
     /// Returns the directory for files of this model.

@@ -34,7 +34,7 @@ pub(super) fn labels(
     let mut labels = Vec::new();
     for (subgraph, &task) in job.task_of.iter().enumerate() {
         let steps = steps_of(artifact, subgraph);
-        if steps.is_empty() || job.prepared.space(subgraph).is_none() {
+        if steps.is_empty() {
             continue;
         }
         let divergence = steps

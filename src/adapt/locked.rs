@@ -14,8 +14,8 @@ use crate::event::{Event, Reporter};
 use crate::fsx::{self, FsErrorKind};
 use crate::label::Stage;
 use crate::lock::{
-    Current, Deployment, DeploymentKey, Figure, Finding, Footprint, LockedSubgraph, Lockfile,
-    decode, encode,
+    Accuracy, Current, Deployment, DeploymentKey, Figure, Finding, Footprint, LockedSubgraph,
+    Lockfile, decode, encode,
 };
 use crate::space::Candidate;
 
@@ -65,6 +65,11 @@ pub(super) fn deployment(
         latency_ms: figure(decision.latency_ns / 1e6),
         divergence: figure(decision.divergence),
         footprint: decision.footprint,
+        accuracy: current.basis.map(|basis| Accuracy {
+            basis,
+            gate: None,
+            variants: BTreeMap::new(),
+        }),
         options: decision.choices.options.clone(),
         subgraphs: subgraphs.collect(),
     }
@@ -95,7 +100,7 @@ pub(super) fn locked_choices(job: &Job<'_>, lockfile: &Lockfile) -> BTreeMap<Dig
     for (_, locked) in usable {
         for subgraph in &locked.subgraphs {
             choices.entry(subgraph.structure).or_insert_with(|| Locked {
-                candidate: subgraph.candidate.clone(),
+                candidate: mapped(subgraph),
                 is_final: !locked.is_interrupted,
             });
         }
@@ -137,7 +142,7 @@ pub(super) fn all_locked(
 /// those of the search.
 pub(super) fn locked_whole(job: &Job<'_>, locked: &Deployment) -> Choices {
     let subgraphs = locked.subgraphs.iter();
-    let candidates = subgraphs.map(|subgraph| subgraph.candidate.clone());
+    let candidates = subgraphs.map(mapped);
     let choices = job.choices(candidates.collect());
     if job.backend.accepts(&locked.options) {
         Choices {
@@ -146,6 +151,14 @@ pub(super) fn locked_whole(job: &Job<'_>, locked: &Deployment) -> Choices {
         }
     } else {
         choices
+    }
+}
+
+/// Returns how a locked subgraph is executed: what it computes is in its structure already.
+fn mapped(subgraph: &LockedSubgraph) -> Candidate {
+    Candidate {
+        mapping: subgraph.candidate.mapping.clone(),
+        ..Candidate::default()
     }
 }
 

@@ -9,6 +9,7 @@ mod error;
 mod evaluate;
 mod finals;
 mod job;
+mod joint;
 mod journal;
 mod ledger;
 mod locked;

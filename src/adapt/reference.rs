@@ -37,7 +37,7 @@ pub(super) async fn write_reference(
     let failed = |source| failure(job, source);
     let dir = job.scratch(request);
     fsx::create_dir_all(&dir)?;
-    let path = dir.join(format!("reference-{}.safetensors", request.search.seed));
+    let path = job.reference(request);
     let inputs = random_inputs(job.source.graph(), request.search.seed);
     let traced =
         Reference::new(job.source.loaded.clone()).and_then(|reference| reference.trace(&inputs));

@@ -3,13 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::adaptation::{Earlier, adapt, kept, report_start};
+use super::adaptation::{Earlier, Settled, adapt, kept, report_start};
 use super::job::{Job, Source, open_native};
+use super::joint::Joint;
 use super::locked::{locked_choices, read_lock, remove_orphans, stale};
 use super::session::Session;
 use super::turns::lock_workspace;
 use super::{Error, Request};
 use crate::backend::{Backend, BackendError};
+use crate::config::Model;
 use crate::device::Target;
 use crate::event::{Event, Reporter};
 use crate::fsx;
@@ -27,6 +29,8 @@ pub struct Summary {
     pub lock_changed: bool,
     /// Whether the run was interrupted; it kept the best so far.
     pub interrupted: bool,
+    /// Deployments that do not keep to a limit of their model; they are not locked.
+    pub n_unmet: usize,
 }
 
 /// Opens the backend of a target.
@@ -98,7 +102,8 @@ pub async fn run_with(
                         Some(store) => store.clone(),
                         None => store.insert(open_store(&request.home)?).clone(),
                     };
-                    let adapted = adapt(request, reporter, &job, store, earlier).await?;
+                    let adapted =
+                        search(request, reporter, &job, store, earlier, open_backend).await?;
                     let Some(settled) = adapted else {
                         summary.interrupted = true;
                         return Ok(summary);
@@ -106,7 +111,9 @@ pub async fn run_with(
                     settled
                 }
             };
-            let changed = lockfile.deployments.get(&key) != Some(&settled.deployment);
+            let is_met = keeps_to_limits(model, &settled, reporter);
+            summary.n_unmet += usize::from(!is_met);
+            let changed = is_met && lockfile.deployments.get(&key) != Some(&settled.deployment);
             if changed && (is_stale || renamed) {
                 lockfile.deployments.insert(key, settled.deployment.clone());
                 fsx::replace_if_changed(&request.lockfile(), encode(&lockfile)?.as_bytes())?;
@@ -144,6 +151,46 @@ pub async fn run_with(
         summary.lock_changed |= remove_orphans(request, reporter, lockfile)?;
     }
     Ok(summary)
+}
+
+/// Searches the mappings of a model, and its variants if there are samples to judge them by.
+async fn search(
+    request: &Request,
+    reporter: &dyn Reporter,
+    job: &Job<'_>,
+    store: Sqlite,
+    earlier: Earlier<'_>,
+    open_backend: &OpenBackend<'_>,
+) -> Result<Option<Settled>, Error> {
+    let Some(samples) = &job.source.samples else {
+        return adapt(request, reporter, job, store, earlier).await;
+    };
+    let joint = Joint {
+        request,
+        reporter,
+        model: job.model,
+        target: job.target,
+        source: job.source,
+        open_backend,
+        store,
+        samples,
+    };
+    joint.adapt(job, earlier).await
+}
+
+/// Returns whether a deployment is as fast as its model has to be, and says so if it is not.
+fn keeps_to_limits(model: &Model, settled: &Settled, reporter: &dyn Reporter) -> bool {
+    let latency_ms = settled.latency_ns / 1e6;
+    let limit = model.accept.max_latency_ms;
+    let Some(limit) = limit.filter(|&limit| latency_ms > limit) else {
+        return true;
+    };
+    reporter.report(&Event::Warning {
+        code: "limit-missed",
+        subject: &model.name,
+        detail: &format!("the fastest takes {latency_ms:.4} ms, limit {limit}: nothing is locked"),
+    });
+    false
 }
 
 /// Reports what would be searched.

@@ -65,9 +65,13 @@ pub(super) struct Search<'a> {
     pub(super) is_final: bool,
     /// Whether the user knows that there are deployments that cannot be built.
     pub(super) has_warned: bool,
+    /// Whether what all is compared with is of another structure of the model, so that its own
+    /// untuned default is a candidate like others.
+    pub(super) rivals_default: bool,
 }
 
 /// The untuned default.
+#[derive(Clone)]
 pub(super) struct Baseline {
     /// Its library.
     pub(super) artifact: Artifact,

@@ -30,6 +30,8 @@ pub(super) enum Title {
 pub(super) struct Decision {
     /// What is to be locked.
     pub(super) choices: Choices,
+    /// Whether that is what all was compared with.
+    pub(super) is_baseline: bool,
     /// Latency of a run, nanoseconds.
     pub(super) latency_ns: f64,
     /// Latency of the untuned default in the same rounds, nanoseconds.
@@ -128,6 +130,7 @@ pub(super) async fn vote(
     }
     Ok(Decision {
         choices,
+        is_baseline: winner == 0,
         latency_ns,
         baseline_ns,
         divergence,

@@ -189,6 +189,9 @@ impl From<adapt::Error> for Error {
             adapt::Error::NoJournal { .. } => Some(
                 "run `cargo metainfer adapt` first; it keeps a journal of its last run".to_owned(),
             ),
+            adapt::Error::Samples { .. } => {
+                Some("see `calibration` and `validation` of its `[[model]]`".to_owned())
+            }
             adapt::Error::Default { .. }
             | adapt::Error::Device(_)
             | adapt::Error::JournalEnds { .. }

@@ -9,6 +9,7 @@ mod diagnostic;
 mod edit;
 mod models;
 mod reader;
+mod samples;
 mod settings;
 mod size;
 mod targets;
@@ -16,13 +17,15 @@ mod written;
 
 pub use diagnostic::{Diagnostic, Place, Severity};
 pub use edit::{Addition, EditError, add_to, new_file};
+pub use samples::{Accept, Channels, Preprocess, Resize, SampleSettings};
 pub use settings::{
     Layer, LimitSettings, Model, Objective, Overrides, SearchSettings, Settings, SettingsError,
     TargetSettings, TimeoutSettings,
 };
 pub use size::{ParseSizeError, SIZE, Size};
 pub use written::{
-    AcceptEntry, CacheEntry, Config, ModelEntry, Parsed, SearchEntry, Spanned, TargetEntry, parse,
+    AcceptEntry, CacheEntry, Config, ModelEntry, Parsed, PreprocessEntry, SearchEntry, Spanned,
+    TargetEntry, parse,
 };
 
 #[cfg(test)]

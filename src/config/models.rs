@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::Place;
 use super::settings::{Layer, Model, Objective, SettingsError, duplicate, is_name};
-use super::written::{ModelEntry, Spanned};
+use super::written::{AcceptEntry, ModelEntry, Spanned};
+use super::{Accept, Channels, Place, Resize, SampleSettings};
 use crate::graph::Shape;
 
 /// A model while layers are being put together.
@@ -17,6 +17,8 @@ struct Draft {
     /// Its file, or the entry that leaves the file to `model-dir`.
     path: Result<PathBuf, Place>,
     inputs: BTreeMap<String, Shape>,
+    samples: SampleSettings,
+    accept: Accept,
 }
 
 pub(super) fn resolve(layers: &[Layer]) -> Result<Vec<Model>, SettingsError> {
@@ -43,6 +45,8 @@ pub(super) fn resolve(layers: &[Layer]) -> Result<Vec<Model>, SettingsError> {
                 name,
                 path,
                 inputs: draft.inputs,
+                samples: draft.samples,
+                accept: draft.accept,
                 objective: Objective::Latency,
             }),
             Err(place) => Err(SettingsError::NoFile { name, place }),
@@ -71,6 +75,8 @@ fn add_file(
         declared_in: None,
         path: Ok(path),
         inputs: BTreeMap::new(),
+        samples: SampleSettings::default(),
+        accept: Accept::default(),
     });
     Ok(())
 }
@@ -95,18 +101,70 @@ fn add_entry(
         declared_in: None,
         path: Err(place.clone()),
         inputs: BTreeMap::new(),
+        samples: SampleSettings::default(),
+        accept: Accept::default(),
     });
     draft.declared_in = Some(layer_idx);
     draft.origin = place.to_string();
     if let Some(path) = &value.path {
         draft.path = Ok(layer.dir.join(path));
     }
+    refine_samples(&mut draft.samples, value, &layer.dir);
+    refine_accept(&mut draft.accept, &value.accept);
     for (input, dims) in &value.inputs {
         draft
             .inputs
             .insert(input.clone(), Shape::from(dims.clone()));
     }
     Ok(())
+}
+
+fn refine_samples(samples: &mut SampleSettings, entry: &ModelEntry, dir: &Path) {
+    for (path, known) in [
+        (&entry.calibration, &mut samples.calibration),
+        (&entry.validation, &mut samples.validation),
+    ] {
+        if let Some(path) = path {
+            *known = Some(dir.join(path));
+        }
+    }
+    if let Some(labels) = &entry.labels {
+        samples.labels.clone_from(labels);
+    }
+    let (written, preprocess) = (&entry.preprocess, &mut samples.preprocess);
+    let reals = |numbers: &Vec<f64>| numbers.iter().map(|&number| number as f32).collect();
+    if let Some(scale) = written.scale {
+        preprocess.scale = scale as f32;
+    }
+    if let Some(mean) = &written.mean {
+        preprocess.mean = reals(mean);
+    }
+    if let Some(std) = &written.std {
+        preprocess.std = reals(std);
+    }
+    match written.channels.as_deref() {
+        Some("bgr") => preprocess.channels = Channels::Bgr,
+        Some(_) => preprocess.channels = Channels::Rgb,
+        None => {}
+    }
+    match written.resize.as_deref() {
+        Some("crop") => preprocess.resize = Resize::Crop,
+        Some(_) => preprocess.resize = Resize::Stretch,
+        None => {}
+    }
+}
+
+fn refine_accept(accept: &mut Accept, written: &AcceptEntry) {
+    let limits = &mut accept.limits;
+    for (value, known) in [
+        (written.max_kl, &mut limits.max_kl),
+        (written.max_l2, &mut limits.max_l2),
+        (written.max_top1_drop, &mut limits.max_top1_drop),
+        (written.max_latency_ms, &mut accept.max_latency_ms),
+        (written.max_energy_mj, &mut accept.max_energy_mj),
+    ] {
+        *known = value.or(*known);
+    }
 }
 
 fn show(path: &Path) -> String {

@@ -145,6 +145,31 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Reads a list of numbers of a range, at least one.
+    pub(super) fn numbers(
+        &mut self,
+        section: Section<'_>,
+        key: &str,
+        range: Range<f64>,
+    ) -> Option<Vec<f64>> {
+        let item = section.table.get(key)?;
+        let number = |value: &Value| {
+            let number = value.as_float().or(value.as_integer().map(|n| n as f64))?;
+            range.contains(&number).then_some(number)
+        };
+        let numbers = item.as_array();
+        let numbers = numbers.and_then(|array| array.iter().map(number).collect());
+        match numbers.filter(|numbers: &Vec<f64>| !numbers.is_empty()) {
+            Some(numbers) => Some(numbers),
+            None => self.wrong(
+                section,
+                key,
+                item,
+                "a list of numbers, one for each channel",
+            ),
+        }
+    }
+
     /// Reads a span of time.
     pub(super) fn duration(&mut self, section: Section<'_>, key: &str) -> Option<Duration> {
         let item = section.table.get(key)?;

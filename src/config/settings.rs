@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::written::Config;
-use super::{Place, Size, models, targets};
+use super::{Accept, Place, SampleSettings, Size, models, targets};
 use crate::graph::Shape;
 
 /// One layer of configuration and what is needed to read its relative paths.
@@ -58,7 +58,7 @@ pub struct Settings {
 }
 
 /// A model that the project names.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Model {
     /// Name, unique in the workspace.
     pub name: String,
@@ -66,6 +66,10 @@ pub struct Model {
     pub path: PathBuf,
     /// Shapes given for inputs, by name.
     pub inputs: BTreeMap<String, Shape>,
+    /// Where its samples are.
+    pub samples: SampleSettings,
+    /// What a deployment must keep to.
+    pub accept: Accept,
     /// What is minimised.
     pub objective: Objective,
 }

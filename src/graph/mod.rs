@@ -14,23 +14,28 @@ mod defaults;
 mod facts;
 mod flops;
 mod infer;
+mod join;
 mod operator;
 
 mod canonical;
 
 mod describe;
 mod digest;
+mod extract;
 mod partition;
 mod subgraph;
 mod table;
 
 pub use attribute::Attribute;
+pub(crate) use canonical::builder::Builder;
 pub use canonical::{canonicalize, spell_out_quantized, widen_halves, write_out_windows};
 pub use compact::compact;
 pub use digest::Digests;
+pub use extract::extract;
 pub use facts::{affine, clip_bounds, from_front, is_symmetric, scalar};
 use infer::Window;
 pub use infer::{Fact, InferError, Operand, infer};
+pub use join::side_by_side;
 pub use partition::partition;
 pub use shape::{DType, Shape};
 pub use subgraph::{Kind, Partition, Subgraph};

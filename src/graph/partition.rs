@@ -218,8 +218,14 @@ impl Cutter<'_> {
                 break;
             }
             may_add &= !is_residual;
-            self.is_taken[next.0] = true;
-            epilogue.push(next);
+            // The other operand may be kept as integers.
+            let operands = reader.inputs.iter().flatten();
+            let mut operands = operands.filter(|id| is_residual && **id != current);
+            let conversion = operands.find_map(|&id| self.dequantizer(id));
+            for id in conversion.into_iter().chain([next]) {
+                self.is_taken[id.0] = true;
+                epilogue.push(id);
+            }
             value = reader.output(0);
         }
         if let Some(current) = value.filter(|_| is_open) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::Deployment;
+use super::{Basis, Deployment};
 use crate::config::Objective;
 use crate::device::Isa;
 use crate::digest::Digest;
@@ -33,6 +33,8 @@ pub struct Current {
     pub threads: u32,
     /// What is minimised.
     pub objective: Objective,
+    /// What variants are judged by; `None` if there are no calibration samples.
+    pub basis: Option<Basis>,
 }
 
 /// One way in which a lockfile and the project differ.
@@ -147,6 +149,10 @@ impl Deployment {
             &current.threads.to_string(),
         );
         setting("objective", self.objective.name(), current.objective.name());
+        let own = self.accuracy.as_ref().map(|accuracy| &accuracy.basis);
+        let (own, basis) = (Shown::of(own), Shown::of(current.basis.as_ref()));
+        setting("calibration", &own.samples, &basis.samples);
+        setting("accept", own.accept, basis.accept);
         // `host` is whatever machine this is; any other profile fixes the instruction set.
         if current.profile != "host" && self.profile == current.profile {
             setting("isa", self.isa.name(), current.isa.name());
@@ -179,5 +185,26 @@ impl Deployment {
                 _ => true,
             })
             .count()
+    }
+}
+
+/// What variants are judged by, for people.
+struct Shown<'a> {
+    samples: String,
+    accept: &'a str,
+}
+
+impl<'a> Shown<'a> {
+    fn of(basis: Option<&'a Basis>) -> Self {
+        match basis {
+            Some(basis) => Self {
+                samples: basis.samples.short(),
+                accept: &basis.accept,
+            },
+            None => Self {
+                samples: "none".to_owned(),
+                accept: "nothing",
+            },
+        }
     }
 }

@@ -1,16 +1,19 @@
 //! Text → lockfile, by an explicit function for each version.
 
+use std::collections::BTreeMap;
+
 use toml_edit::{Document, Item, TableLike, TomlError, Value};
 
 use super::lockfile::{INTERRUPTED, evidence_name};
 use super::{
-    Deployment, DeploymentKey, Figure, Footprint, LockedSubgraph, Lockfile, REVISION, VERSION,
+    Accuracy, Basis, Deployment, DeploymentKey, Figure, Footprint, GateFigures, LockedSubgraph,
+    Lockfile, REVISION, VERSION,
 };
 use crate::config::Objective;
 use crate::device::Isa;
 use crate::digest::Digest;
 use crate::label::Stage;
-use crate::space::{Candidate, Mapping, ParamValue, Precision, Variant};
+use crate::space::{Candidate, Mapping, ParamValue, Variant};
 
 /// A text that is not a lockfile this release reads.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -184,6 +187,10 @@ fn read_deployment(
             ..=0 => None,
             _ => read_footprint(reader)?,
         },
+        accuracy: match revision {
+            ..=1 => None,
+            _ => read_accuracy(reader, is_strict)?,
+        },
         options: reader.mapping("options")?,
         subgraphs,
     };
@@ -191,6 +198,9 @@ fn read_deployment(
         let fields = deployment.fields();
         let mut known: Vec<&str> = fields.iter().map(|field| field.key.as_ref()).collect();
         known.extend(["model", "target", "options", "subgraph", "search"]);
+        if deployment.accuracy.is_some() {
+            known.extend(["gate", "variants"]);
+        }
         reader.expect_keys(&known)?;
     }
     Ok(deployment)
@@ -210,28 +220,70 @@ fn read_footprint(reader: Reader<'_>) -> Result<Option<Footprint>, LockError> {
     }))
 }
 
+/// Reads what revision 2 adds; a deployment of a model without samples has none of it.
+fn read_accuracy(reader: Reader<'_>, is_strict: bool) -> Result<Option<Accuracy>, LockError> {
+    if !reader.table.contains_key("samples") {
+        return Ok(None);
+    }
+    let gate = match reader.part("gate")? {
+        Some(gate) => Some(read_gate(gate, is_strict)?),
+        None => None,
+    };
+    let mut variants = BTreeMap::new();
+    if let Some(table) = reader.part("variants")? {
+        for (key, _) in table.table.iter() {
+            let variant = table.variant(key)?;
+            let site = key.strip_prefix('s').and_then(|site| site.parse().ok());
+            let site = site.ok_or_else(|| LockError::UnknownKey {
+                line: table.line,
+                key: key.to_owned(),
+            })?;
+            variants.insert(site, variant);
+        }
+    }
+    Ok(Some(Accuracy {
+        basis: Basis {
+            samples: reader.digest("samples")?,
+            accept: reader.text("accept")?.to_owned(),
+        },
+        gate,
+        variants,
+    }))
+}
+
+fn read_gate(reader: Reader<'_>, is_strict: bool) -> Result<GateFigures, LockError> {
+    if is_strict {
+        reader.expect_keys(&["samples", "l2", "kl", "lost", "gained"])?;
+    }
+    let has = |key: &str| reader.table.contains_key(key);
+    Ok(GateFigures {
+        n_samples: reader.count("samples")?,
+        relative_l2: reader.figure("l2")?,
+        kl: has("kl").then(|| reader.figure("kl")).transpose()?,
+        paired: if has("lost") || has("gained") {
+            Some([reader.count("lost")?, reader.count("gained")?])
+        } else {
+            None
+        },
+    })
+}
+
 fn read_subgraph(reader: Reader<'_>, is_strict: bool) -> Result<LockedSubgraph, LockError> {
     if is_strict {
         reader.expect_keys(&["op", "structure", "variant", "mapping"])?;
     }
-    let precision = match reader.table.get("variant") {
-        Some(_) => reader.one_of("variant", &[Precision::F32], precision_name, "`f32`")?,
-        None => Precision::F32,
+    let variant = match reader.table.get("variant") {
+        Some(_) => reader.variant("variant")?,
+        None => Variant::default(),
     };
     Ok(LockedSubgraph {
         op: reader.text("op")?.to_owned(),
         structure: reader.digest("structure")?,
         candidate: Candidate {
-            variant: Variant { precision },
+            variant,
             mapping: reader.mapping("mapping")?,
         },
     })
-}
-
-fn precision_name(precision: Precision) -> &'static str {
-    match precision {
-        Precision::F32 => "f32",
-    }
 }
 
 /// A table that fails with the line.
@@ -284,6 +336,12 @@ impl<'a> Reader<'a> {
         })
     }
 
+    fn variant(&self, key: &str) -> Result<Variant, LockError> {
+        self.field(key, "a variant such as `int8`", |item| {
+            item.as_str()?.parse().ok()
+        })
+    }
+
     fn mapping(&self, key: &str) -> Result<Mapping, LockError> {
         if !self.table.contains_key(key) {
             return Ok(Mapping::default());
@@ -302,6 +360,15 @@ impl<'a> Reader<'a> {
                 .collect::<Option<_>>()
                 .map(Mapping)
         })
+    }
+
+    /// Returns a table within, e.g. `gate.samples` and its like.
+    fn part(&self, key: &str) -> Result<Option<Reader<'a>>, LockError> {
+        if !self.table.contains_key(key) {
+            return Ok(None);
+        }
+        let table = self.field(key, "a table", Item::as_table_like)?;
+        Ok(Some(Self { table, ..*self }))
     }
 
     fn tables(&self, key: &str) -> Result<Vec<Reader<'a>>, LockError> {

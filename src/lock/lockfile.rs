@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::Figure;
+use super::{Accuracy, Figure};
 use crate::config::Objective;
 use crate::device::Isa;
 use crate::digest::Digest;
@@ -17,8 +17,9 @@ pub const VERSION: i64 = 1;
 
 /// Revision of the format: a newer one can be read, apart from what it adds, and is not written.
 ///
-/// Revision 1 adds what a deployment needs of memory and disk ([`Footprint`]).
-pub const REVISION: i64 = 1;
+/// Revision 1 adds what a deployment needs of memory and disk ([`Footprint`]), revision 2 what its
+/// accuracy rests on ([`Accuracy`]).
+pub const REVISION: i64 = 2;
 
 /// Word for a search that was interrupted.
 pub(super) const INTERRUPTED: &str = "interrupted";
@@ -82,6 +83,8 @@ pub struct Deployment {
     pub divergence: Figure,
     /// What it needs of memory and disk; `None` if it was locked before revision 1.
     pub footprint: Option<Footprint>,
+    /// What its accuracy rests on; `None` if its model has no calibration samples.
+    pub accuracy: Option<Accuracy>,
     /// Choices that concern the whole deployment, e.g. `opt-level`.
     pub options: Mapping,
     /// Choices by subgraph, in the order of the model.
@@ -135,6 +138,15 @@ pub enum FieldValue {
 }
 
 impl Deployment {
+    /// Returns the oldest revision of the format that has all of it.
+    pub(super) fn revision(&self) -> i64 {
+        match (&self.accuracy, self.footprint) {
+            (Some(_), _) => 2,
+            (None, Some(_)) => 1,
+            (None, None) => 0,
+        }
+    }
+
     /// Returns the fields in the order of the file, without the subgraphs.
     pub fn fields(&self) -> Vec<Field> {
         let text = |text: &str| FieldValue::Text(text.to_owned());
@@ -164,6 +176,9 @@ impl Deployment {
         .into();
         if let Some(footprint) = self.footprint {
             fields.extend(footprint.fields());
+        }
+        if let Some(accuracy) = &self.accuracy {
+            fields.extend(accuracy.fields());
         }
         if self.is_interrupted {
             fields.push(Field {

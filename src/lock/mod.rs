@@ -5,6 +5,7 @@
 //! sticky within the noise ([`Figure::settle`]), nothing that differs between runs for no reason.
 //! Two people who tune two models touch disjoint lines.
 
+mod accuracy;
 mod compare;
 mod decode;
 mod diff;
@@ -12,6 +13,7 @@ mod encode;
 mod figure;
 mod lockfile;
 
+pub use accuracy::{Accuracy, Basis, GateFigures};
 pub use compare::{Current, Finding};
 pub use decode::{LockError, decode};
 pub use diff::{Change, DeploymentDiff, Diff, FieldDiff, SubgraphDiff};

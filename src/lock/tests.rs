@@ -44,6 +44,7 @@ fn deployment() -> Deployment {
         latency_ms: Figure::new(0.0917).unwrap(),
         divergence: Figure::new(3.1e-7).unwrap(),
         footprint: None,
+        accuracy: None,
         options: Mapping::default().with("opt-level", 3),
         subgraphs: vec![subgraph("conv_3x3 1→16 relu", "nchw16c")],
     }
@@ -103,7 +104,7 @@ fn a_newer_revision_is_read_and_not_written() {
     assert_eq!(lockfile.deployments[&key("fashion", "cpu")], deployment());
     assert_eq!(
         encode(&lockfile).unwrap_err().to_string(),
-        "revision 7 is newer than 1, the newest that this release writes"
+        "revision 7 is newer than 2, the newest that this release writes"
     );
 }
 
@@ -338,6 +339,7 @@ fn current() -> Current {
         backend_version: deployment.backend_version,
         threads: deployment.threads,
         objective: deployment.objective,
+        basis: None,
     }
 }
 

@@ -23,6 +23,7 @@ mod inputs;
 mod load;
 mod proto;
 mod reference;
+mod runner;
 mod sample;
 mod simplify;
 mod sort;
@@ -35,6 +36,7 @@ pub use error::{Error, Problem};
 pub use examine::survives;
 pub use load::{LoadOptions, LoadedModel, OPSETS, load};
 pub use reference::Reference;
+pub use runner::Runner;
 pub use sample::{random_inputs, read_tensors, write_tensors};
 pub use stored::{element_type, stored_type};
 

@@ -109,6 +109,9 @@ pub(super) fn line(event: &Event<'_>, verbosity: u8) -> Option<Line> {
 
 /// Returns the line for what a search comes across, or came across.
 fn line_of_search(event: &Event<'_>, verbosity: u8) -> Option<Line> {
+    if let Some(line) = super::variants::line(event, verbosity) {
+        return Some(line);
+    }
     match *event {
         Event::Surprise {
             subgraph,
@@ -326,6 +329,10 @@ pub(super) fn message<'a>(event: &Event<'a>) -> Option<Message<'a>> {
             Message::LockAwaited(json::LockAwaited { path, holder })
         }
         Event::AdaptFinished { .. } => Message::AdaptFinished(finished(event)?),
+        Event::VariantsStudied { .. }
+        | Event::VariantsPlanned { .. }
+        | Event::VariantMeasured { .. }
+        | Event::AccuracyChecked { .. } => return super::variants::message(event),
         Event::Warning { .. } => return None,
     })
 }

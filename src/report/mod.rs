@@ -19,6 +19,7 @@ mod progress;
 mod shell;
 mod table;
 mod targets;
+mod variants;
 
 pub use answer::{Answer, Created};
 pub use checks::{CheckRow, Checks};

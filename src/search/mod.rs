@@ -12,6 +12,7 @@ mod allocation;
 mod budget;
 pub mod compose;
 mod forest;
+pub mod frontier;
 mod pace;
 mod pool;
 mod posterior;

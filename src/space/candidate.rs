@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::Variant;
 use crate::digest::{Digest, Digestible, Encoder};
 
 /// The value of one parameter of a mapping.
@@ -24,24 +25,6 @@ pub type Facts = BTreeMap<String, ParamValue>;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Mapping(pub BTreeMap<String, ParamValue>);
-
-/// Numeric format that a subgraph computes in.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
-)]
-#[serde(rename_all = "lowercase")]
-pub enum Precision {
-    /// IEEE 754 binary32 throughout.
-    #[default]
-    F32,
-}
-
-/// How a subgraph computes: what may change its numbers.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
-pub struct Variant {
-    /// Numeric format.
-    pub precision: Precision,
-}
 
 /// One way to run one subgraph.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
@@ -106,14 +89,6 @@ impl fmt::Display for Mapping {
             write!(f, "{separator}{name}={value}")?;
         }
         Ok(())
-    }
-}
-
-impl fmt::Display for Variant {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.precision {
-            Precision::F32 => f.write_str("f32"),
-        }
     }
 }
 

@@ -17,9 +17,11 @@ mod search_space;
 mod template;
 #[cfg(test)]
 mod tests;
+mod variant;
 mod walk;
 
-pub use candidate::{Candidate, Facts, Mapping, ParamValue, Precision, Variant};
+pub use candidate::{Candidate, Facts, Mapping, ParamValue};
 pub use error::{SpaceError, Violation};
 pub use search_space::{Param, SearchSpace};
 pub use template::SpaceTemplate;
+pub use variant::{ParseVariantError, Precision, Structure, Variant};

@@ -10,6 +10,7 @@ mod adapt_repeats;
 mod adapt_replay;
 mod adapt_rules;
 mod adapt_survives;
+mod adapt_variants;
 mod chain;
 mod check;
 mod config;

@@ -12,6 +12,7 @@ mod ci;
 mod conformance;
 mod models;
 mod peers;
+mod samples;
 mod seeds;
 mod shell;
 mod soak;
@@ -31,6 +32,8 @@ enum Command {
     Tidy(tidy::Args),
     /// Download the models that are developed against
     Models(models::Args),
+    /// Make calibration and validation samples for them
+    Samples(samples::Args),
     /// Measure deployed models against other engines
     Peers(peers::Args),
     /// Serve the engine rten to `peers`
@@ -57,6 +60,7 @@ fn main() -> Result<ExitCode> {
     match Command::parse() {
         Command::Tidy(args) => tidy::run(&args),
         Command::Models(args) => models::run(&args),
+        Command::Samples(args) => samples::run(&args),
         Command::Peers(args) => peers::run(&args),
         Command::Seeds => seeds::run(),
         Command::Rten(args) => peers::rten::run(&args),

@@ -54,7 +54,7 @@ impl Precision {
 
 impl Form {
     /// As published, on one thread.
-    const PUBLISHED: Self = Self {
+    pub(crate) const PUBLISHED: Self = Self {
         precision: Precision::F32,
         threads: 1,
     };
@@ -273,7 +273,7 @@ fn write(path: &Path, text: &str) -> Result<()> {
     fs::write(path, text).with_context(|| format!("cannot write `{}`", path.display()))
 }
 
-fn manifest(name: &str) -> String {
+pub(crate) fn manifest(name: &str) -> String {
     format!(
         "# Written by `cargo xtask models`.\n\
          [package]\nname = \"{name}-workspace\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\
@@ -281,7 +281,7 @@ fn manifest(name: &str) -> String {
     )
 }
 
-fn config(model: &Model, form: Form) -> String {
+pub(crate) fn config(model: &Model, form: Form) -> String {
     let inputs = model
         .inputs
         .iter()

@@ -83,6 +83,14 @@ impl Bench {
         }
     }
 
+    /// Takes in an artifact that was built for another structure of the model, with its reference
+    /// values; a replay never asks for its numbers.
+    pub(in crate::adapt) fn adopt(&mut self, artifact: &Artifact, reference: &Path) {
+        if let Side::Live(live, _) = &mut self.side {
+            live.adopt(artifact, reference);
+        }
+    }
+
     /// Returns the entry that the replay comes to next.
     pub(in crate::adapt) fn replays(&self) -> Option<&Entry> {
         match &self.side {

@@ -50,6 +50,8 @@ pub(super) struct Live {
     glanced: Option<Digest>,
     prepared: Arc<dyn Prepared>,
     reference: PathBuf,
+    /// Reference files of artifacts that are of another structure of the model.
+    references: BTreeMap<Digest, PathBuf>,
     builds: JoinSet<Ended>,
     /// As many as compilers may run at once.
     compilers: Arc<Semaphore>,
@@ -89,6 +91,7 @@ impl Live {
             glanced: None,
             prepared: Arc::clone(&job.prepared),
             reference: reference.to_owned(),
+            references: BTreeMap::new(),
             builds: JoinSet::new(),
             compilers: Arc::new(Semaphore::new(request.jobs.max(1))),
             n_compilers: request.jobs.max(1),
@@ -250,7 +253,9 @@ impl Live {
 
     /// Loads an artifact into a slot and compares its numbers with the reference.
     async fn verified(&mut self, slot: u32, artifact: &Artifact) -> Result<Verified, WorkerError> {
-        let (reference, limit) = (self.reference.clone(), self.limit);
+        let reference = self.references.get(&artifact.digest);
+        let reference = reference.unwrap_or(&self.reference).clone();
+        let limit = self.limit;
         let worker = self.worker()?;
         worker.load(slot, artifact.clone(), limit).await?;
         worker.verify(slot, reference, limit).await
@@ -324,9 +329,19 @@ impl Live {
         Ok(samples)
     }
 
+    /// Takes in an artifact of another structure of the model, with its reference values. Its files
+    /// belong to whoever built it.
+    pub(super) fn adopt(&mut self, artifact: &Artifact, reference: &Path) {
+        self.references
+            .insert(artifact.digest, reference.to_owned());
+    }
+
     /// Removes an artifact's files.
     pub(super) fn discard(&mut self, artifact: &Artifact) {
         self.meter.dropped(&artifact.digest);
+        if self.references.contains_key(&artifact.digest) {
+            return;
+        }
         self.artifacts.remove(&artifact.library);
         self.prepared.discard(artifact);
     }

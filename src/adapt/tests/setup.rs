@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use crate::adapt::job::{Job, Source, open_native};
 use crate::adapt::session::{Locked, Session};
 use crate::adapt::{Canceller, Request};
-use crate::config::{LimitSettings, Model, Objective, SearchSettings, TimeoutSettings};
+use crate::config::{
+    Accept, LimitSettings, Model, Objective, SampleSettings, SearchSettings, TimeoutSettings,
+};
 use crate::device::{DeviceProfile, Isa, Target, probe};
 use crate::digest::Digest;
 use crate::graph::Shape;
@@ -30,6 +32,8 @@ impl Setup {
             name: "fashion".to_owned(),
             path: Path::new(env!("CARGO_MANIFEST_DIR")).join(path),
             inputs: BTreeMap::from([("image".to_owned(), Shape(vec![1, 1, 28, 28]))]),
+            samples: SampleSettings::default(),
+            accept: Accept::default(),
             objective: Objective::Latency,
         };
         let target = Target {

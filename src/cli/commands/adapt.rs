@@ -123,6 +123,8 @@ pub(crate) fn run(args: &Args, ctx: &Ctx) -> Result<Outcome, Error> {
         let summary = adapt::run(&request, ctx.console.as_ref()).await?;
         Ok(if summary.interrupted {
             Outcome::Interrupted
+        } else if summary.n_unmet > 0 {
+            Outcome::No
         } else {
             Outcome::Done
         })

@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Args, ctx: &Ctx) -> Result<Outcome, Error> {
     let targets = select::targets(&project, &selection)?;
     let target = one("target", &targets, |target| &target.name)?;
 
-    let loaded = models::load(model)?;
+    let mut loaded = models::load(model)?;
     let choice = if *untuned {
         Choice::untuned(target)
     } else {
@@ -71,8 +71,14 @@ pub(crate) fn run(args: &Args, ctx: &Ctx) -> Result<Outcome, Error> {
             model: model.name.clone(),
             target: target.name.clone(),
         };
-        let locked = lockfile.deployments.get(&key).ok_or(Finding::Missing);
-        match locked.and_then(|locked| Choice::locked(locked, &loaded)) {
+        let Some(locked) = lockfile.deployments.get(&key) else {
+            return Ok(refuse(ctx, &key, &Finding::Missing));
+        };
+        if let Some(finding) = models::difference(model, &loaded, locked)? {
+            return Ok(refuse(ctx, &key, &finding));
+        }
+        loaded = models::varied(model, loaded, locked)?;
+        match Choice::locked(locked, &loaded) {
             Ok(choice) => choice,
             Err(finding) => return Ok(refuse(ctx, &key, &finding)),
         }
@@ -155,14 +161,11 @@ impl Choice {
             .map(|digests| choices.get_mut(&digests.structure)?.pop().cloned())
             .collect();
         let n_new = candidates.iter().filter(|found| found.is_none()).count();
-        if locked.structure != loaded.digests.structure || n_new > 0 {
+        if n_new > 0 {
             return Err(Finding::Structure {
                 n_new,
                 n_subgraphs: candidates.len(),
             });
-        }
-        if locked.content != loaded.digests.content {
-            return Err(Finding::Weights);
         }
         let opt_level = locked.options.int("opt-level");
         Ok(Self {

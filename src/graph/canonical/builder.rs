@@ -6,31 +6,31 @@ use std::sync::Arc;
 use crate::graph::{DType, Graph, Node, Shape, Tensor, Value, ValueId};
 
 /// Adds to a graph; names are made unique. Nodes are out of order until the graph is compacted.
-pub(super) struct Builder<'a> {
-    pub(super) graph: &'a mut Graph,
+pub(crate) struct Builder<'a> {
+    pub(crate) graph: &'a mut Graph,
     names: BTreeSet<String>,
 }
 
 impl<'a> Builder<'a> {
-    pub(super) fn new(graph: &'a mut Graph) -> Self {
+    pub(crate) fn new(graph: &'a mut Graph) -> Self {
         let names = graph.values.iter().map(|value| value.name.clone());
         let names = names.collect();
         Self { graph, names }
     }
 
     /// Adds a value that a node is to make.
-    pub(super) fn value(&mut self, name: &str, dtype: DType, shape: Shape) -> ValueId {
+    pub(crate) fn value(&mut self, name: &str, dtype: DType, shape: Shape) -> ValueId {
         self.push(name, dtype, shape, None)
     }
 
     /// Adds a constant.
-    pub(super) fn constant(&mut self, name: &str, tensor: Tensor) -> ValueId {
+    pub(crate) fn constant(&mut self, name: &str, tensor: Tensor) -> ValueId {
         let (dtype, shape) = (tensor.dtype(), tensor.shape().clone());
         self.push(name, dtype, shape, Some(Arc::new(tensor)))
     }
 
     /// Adds a node `op` that makes `output`.
-    pub(super) fn node(&mut self, op: &str, inputs: &[ValueId], output: ValueId) {
+    pub(crate) fn node(&mut self, op: &str, inputs: &[ValueId], output: ValueId) {
         self.graph.nodes.push(Node {
             name: String::new(),
             op: op.to_owned(),

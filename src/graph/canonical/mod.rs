@@ -13,7 +13,7 @@
 mod activation;
 mod algebra;
 mod batch_norm;
-mod builder;
+pub(crate) mod builder;
 mod compose;
 mod identity;
 mod matmul;

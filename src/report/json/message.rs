@@ -3,8 +3,9 @@
 use serde::Serialize;
 
 use super::search::{
-    AdaptFinished, AdaptStarted, DeploymentCompared, DeploymentRemoved, EvaluationFinished, Job,
-    LockAwaited, Replayed, Surprise, TrialMoved,
+    AccuracyChecked, AdaptFinished, AdaptStarted, DeploymentCompared, DeploymentRemoved,
+    EvaluationFinished, Job, LockAwaited, Replayed, Surprise, TrialMoved, VariantMeasured,
+    VariantsPlanned, VariantsStudied,
 };
 
 /// Version of the messages; goes up when a field is removed or changes its meaning.
@@ -29,6 +30,10 @@ pub enum Message<'a> {
     TrialMoved(TrialMoved),
     Surprise(Surprise),
     DeploymentCompared(DeploymentCompared),
+    VariantsStudied(VariantsStudied<'a>),
+    VariantsPlanned(VariantsPlanned<'a>),
+    VariantMeasured(VariantMeasured),
+    AccuracyChecked(AccuracyChecked<'a>),
     DeploymentRemoved(DeploymentRemoved<'a>),
     LockAwaited(LockAwaited<'a>),
     Replayed(Replayed<'a>),

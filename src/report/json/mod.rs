@@ -13,6 +13,7 @@ pub use message::{
     Finished, Message, Model, Place, Started, Subgraph, SubgraphDiff, Target,
 };
 pub use search::{
-    AdaptFinished, AdaptStarted, DeploymentCompared, DeploymentRemoved, EvaluationFinished, Job,
-    LockAwaited, Replayed, Spent, Surprise, TrialMoved,
+    AccuracyChecked, AdaptFinished, AdaptStarted, DeploymentCompared, DeploymentRemoved,
+    EvaluationFinished, Job, LockAwaited, Replayed, Spent, Surprise, TrialMoved, VariantMeasured,
+    VariantsPlanned, VariantsStudied,
 };

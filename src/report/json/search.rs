@@ -73,6 +73,78 @@ pub struct DeploymentCompared {
     pub accepted: bool,
 }
 
+/// Variants of a model were looked at on samples.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct VariantsStudied<'a> {
+    /// Name of the model.
+    pub model: &'a str,
+    /// Subgraphs of the model.
+    pub n_subgraphs: usize,
+    /// Those of them that have variants.
+    pub n_variable: usize,
+    /// Samples that they were compared on.
+    pub n_samples: usize,
+    /// Error of the model with all variants, as a share of the limit; `null` if it is infinite.
+    pub error: Option<f64>,
+}
+
+/// The fastest whole within the limits was planned.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct VariantsPlanned<'a> {
+    /// Name of the model.
+    pub model: &'a str,
+    /// Name of the target.
+    pub target: &'a str,
+    /// Subgraphs of the model.
+    pub n_subgraphs: usize,
+    /// Those of them that are not as the model says.
+    pub n_varied: usize,
+    /// Latency that it should have, nanoseconds.
+    pub predicted_ns: f64,
+    /// Latency that nothing within the limits should be below, nanoseconds.
+    pub bound_ns: Option<f64>,
+    /// Its error on samples, as a share of the limit.
+    pub error: f64,
+}
+
+/// A variant of the model was searched.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct VariantMeasured {
+    /// Subgraphs that are not as the model says.
+    pub n_varied: usize,
+    /// Latency that was planned, nanoseconds, if it was.
+    pub predicted_ns: Option<f64>,
+    /// Latency of its fastest run, nanoseconds.
+    pub measured_ns: f64,
+    /// Latency of the untuned model, nanoseconds.
+    pub baseline_ns: f64,
+    /// Its error on samples, as a share of the limit; `null` if it is infinite.
+    pub error: Option<f64>,
+}
+
+/// A deployment was run on samples that nothing was fitted to.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AccuracyChecked<'a> {
+    /// Name of the model.
+    pub model: &'a str,
+    /// Name of the target.
+    pub target: &'a str,
+    /// Samples.
+    pub n_samples: usize,
+    /// Mean KL divergence from the untuned model, nats; `null` if the model is no classifier.
+    pub kl: Option<f64>,
+    /// Relative L2 distance from it; `null` if it is infinite.
+    pub relative_l2: Option<f64>,
+    /// Share of the samples on which both name the same class.
+    pub agreement: Option<f64>,
+    /// By how much the share of right answers falls; `null` without labels.
+    pub top1_drop: Option<f64>,
+    /// Standard error of that.
+    pub standard_error: Option<f64>,
+    /// The limits that it does not keep to, in words; empty if it passes.
+    pub missed: &'a str,
+}
+
 /// What was locked is no longer in the project, and was removed from the lock.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DeploymentRemoved<'a> {

@@ -8,7 +8,9 @@ use metainfer::adapt::{self, Canceller, Error, OpenBackend, Request, Summary};
 use metainfer::backend::native::templates::TEMPLATES;
 use metainfer::backend::native::{Native, NativeOptions};
 use metainfer::backend::{Backend, BackendError};
-use metainfer::config::{LimitSettings, Model, Objective, SearchSettings, TimeoutSettings};
+use metainfer::config::{
+    Accept, LimitSettings, Model, Objective, SampleSettings, SearchSettings, TimeoutSettings,
+};
 use metainfer::device::{Target, probe};
 use metainfer::event::{Event, Reporter};
 use metainfer::measure::WorkerSpec;
@@ -121,6 +123,8 @@ impl Sandbox {
                 name: "tiny".to_owned(),
                 path: self.path("models/tiny.onnx"),
                 inputs: BTreeMap::new(),
+                samples: SampleSettings::default(),
+                accept: Accept::default(),
                 objective: Objective::Latency,
             }],
             targets: vec![Target {

@@ -58,6 +58,7 @@ pub(crate) fn locked(sandbox: &Sandbox) -> Deployment {
         speed_up: Figure::new(1.0).unwrap(),
         latency_ms: Figure::new(1.0).unwrap(),
         divergence: Figure::new(0.0).unwrap(),
+        accuracy: None,
         footprint: None,
         options: Mapping::default().with("opt-level", 3),
         subgraphs: partition

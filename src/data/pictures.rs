@@ -1,0 +1,136 @@
+//! Directories of pictures.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use image::imageops::FilterType;
+use image::{DynamicImage, ImageReader};
+
+use super::arrays::{Array, Elements};
+use super::read::Input;
+use super::{DataError, DataErrorKind};
+use crate::config::Resize;
+use crate::graph::DType;
+
+/// Endings of files that are pictures.
+const ENDINGS: [&str; 4] = ["png", "jpg", "jpeg", "bmp"];
+
+/// Name of the file of labels.
+const LABELS: &str = "labels.csv";
+
+/// Reads the pictures of a directory, sorted by name, as 8-bit values in the layout of an input, red,
+/// green, blue or luma; with the labels of `labels.csv` if there is one.
+pub(super) fn read_pictures(
+    dir: &Path,
+    input: &Input<'_>,
+    resize: Resize,
+) -> Result<(Array, Option<Vec<i64>>), DataError> {
+    let failed = |kind| DataError {
+        path: dir.to_owned(),
+        kind: Box::new(kind),
+    };
+    let (DType::F32, &[1, channels @ (1 | 3), height, width]) = (input.dtype, input.shape.dims())
+    else {
+        return Err(failed(DataErrorKind::NoPictureInput {
+            input: input.name.to_owned(),
+            shape: input.shape.to_string(),
+        }));
+    };
+    let unreadable = |error: std::io::Error| failed(DataErrorKind::Read(error.to_string()));
+    let mut files: Vec<PathBuf> = Vec::new();
+    for entry in dir.read_dir().map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        let ending = path.extension().and_then(|ending| ending.to_str());
+        if ending.is_some_and(|ending| ENDINGS.contains(&ending.to_ascii_lowercase().as_str())) {
+            files.push(path);
+        }
+    }
+    files.sort();
+    let names: Vec<String> = files.iter().map(|path| file_name(path)).collect();
+    let mut data = Vec::new();
+    for (path, name) in files.iter().zip(&names) {
+        let picture = |reason: String| {
+            failed(DataErrorKind::Picture {
+                name: name.clone(),
+                reason,
+            })
+        };
+        let opened = ImageReader::open(path).and_then(ImageReader::with_guessed_format);
+        let opened = opened.map_err(|error| picture(error.to_string()))?;
+        let decoded = opened
+            .decode()
+            .map_err(|error| picture(error.to_string()))?;
+        append(&mut data, &fit(decoded, width, height, resize), channels);
+    }
+    let array = Array {
+        shape: vec![files.len(), channels, height, width],
+        data: Elements::Bytes(data),
+    };
+    let labels = dir.join(LABELS);
+    let labels = if labels.exists() {
+        Some(read_labels(&labels, &names).map_err(failed)?)
+    } else {
+        None
+    };
+    Ok((array, labels))
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
+}
+
+fn fit(picture: DynamicImage, width: usize, height: usize, resize: Resize) -> DynamicImage {
+    let (width, height) = (width as u32, height as u32);
+    if (picture.width(), picture.height()) == (width, height) {
+        return picture;
+    }
+    match resize {
+        Resize::Stretch => picture.resize_exact(width, height, FilterType::Triangle),
+        Resize::Crop => picture.resize_to_fill(width, height, FilterType::Triangle),
+    }
+}
+
+/// Appends a picture channel by channel.
+fn append(data: &mut Vec<u8>, picture: &DynamicImage, channels: usize) {
+    if channels == 1 {
+        data.extend_from_slice(picture.to_luma8().as_raw());
+        return;
+    }
+    let rgb = picture.to_rgb8();
+    for channel in 0..channels {
+        data.extend(rgb.as_raw().iter().skip(channel).step_by(channels));
+    }
+}
+
+/// Reads the label of each picture.
+fn read_labels(path: &Path, names: &[String]) -> Result<Vec<i64>, DataErrorKind> {
+    let text = std::fs::read_to_string(path);
+    let text = text.map_err(|error| DataErrorKind::Read(format!("`{LABELS}`: {error}")))?;
+    let mut labels = BTreeMap::new();
+    for (idx, line) in text.lines().enumerate() {
+        let wrong = || DataErrorKind::LabelLine {
+            line: idx + 1,
+            text: line.to_owned(),
+        };
+        if line.trim().is_empty() || (idx == 0 && line.trim() == "file,label") {
+            continue;
+        }
+        let (name, label) = line.rsplit_once(',').ok_or_else(wrong)?;
+        let label: i64 = label.trim().parse().map_err(|_| wrong())?;
+        let name = name.trim();
+        if !names.iter().any(|known| known == name) {
+            return Err(wrong());
+        }
+        labels.insert(name.to_owned(), label);
+    }
+    let label = |name: &String| {
+        labels
+            .get(name)
+            .copied()
+            .ok_or_else(|| DataErrorKind::Read(format!("`{LABELS}` has no label for `{name}`")))
+    };
+    names.iter().map(label).collect()
+}
