@@ -281,7 +281,7 @@ async fn recheck(search: &mut Search<'_>, old: &Deployment) -> Result<Option<Set
     let Ok(trial) = checked else {
         return Ok(None);
     };
-    if !is_right(&artifact, &trial) {
+    if !is_right(&artifact, &trial, search.job.source.tolerance()) {
         return Ok(None);
     }
     let divergence = trial.verified.run.relative_l2.and_then(Figure::new);

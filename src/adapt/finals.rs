@@ -9,7 +9,6 @@ use super::Error;
 use super::bench::Trial;
 use super::composer;
 use super::job::Choices;
-use super::ledger;
 use super::search::{Search, p25, wrong_step};
 use super::trials::trial_span;
 use super::vote::{Decision, Title, vote};
@@ -248,7 +247,10 @@ async fn enter(
     if trial.is_err() {
         search.bench.reset();
     }
-    let right = trial.ok().filter(|trial| is_right(&artifact, trial));
+    let tolerance = search.job.source.tolerance();
+    let right = trial
+        .ok()
+        .filter(|trial| is_right(&artifact, trial, tolerance));
     let Some(trial) = right else {
         search.bench.discard(&artifact);
         return Ok(None);
@@ -266,7 +268,8 @@ pub(super) fn divergence(trial: &Trial) -> f64 {
     trial.verified.run.relative_l2.unwrap_or(f64::INFINITY)
 }
 
-/// Returns whether the numbers of each step and of the whole are those of the reference.
-pub(super) fn is_right(artifact: &Artifact, trial: &Trial) -> bool {
-    wrong_step(artifact, trial).is_none() && divergence(trial) <= ledger::TOLERANCE
+/// Returns whether the numbers of each step, and those of the whole within `tolerance`, are those of
+/// the reference.
+pub(super) fn is_right(artifact: &Artifact, trial: &Trial, tolerance: f64) -> bool {
+    wrong_step(artifact, trial).is_none() && divergence(trial) <= tolerance
 }

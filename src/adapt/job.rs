@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Error, OpenBackend, Request};
+use super::{Error, OpenBackend, Request, ledger};
 use crate::backend::native::{Native, NativeOptions};
 use crate::backend::{Backend, BackendError, Prepared};
 use crate::calibrate::ModelSamples;
@@ -152,6 +152,16 @@ impl Source {
             is_variant: false,
             basis: None,
             samples: None,
+        }
+    }
+
+    /// Returns how far the outputs of a whole may be from the reference's.
+    pub(super) fn tolerance(&self) -> f64 {
+        let rounds = |node: &crate::graph::Node| node.op == "QuantizeLinear";
+        if self.graph().nodes.iter().any(rounds) {
+            ledger::ROUNDED_TOLERANCE
+        } else {
+            ledger::TOLERANCE
         }
     }
 

@@ -14,6 +14,11 @@ use crate::space::Candidate;
 /// Largest relative distance of a right result to the reference.
 pub(super) const TOLERANCE: f64 = 1e-4;
 
+/// As [`TOLERANCE`], of a whole that rounds to integers on its way: a number that is off by 1e-7 may
+/// become another integer, and what follows another number. Each step for itself is held to
+/// [`TOLERANCE`].
+pub(super) const ROUNDED_TOLERANCE: f64 = 0.1;
+
 /// Samples that a label keeps.
 const MAX_SAMPLES: usize = 64;
 

@@ -56,6 +56,12 @@ const IRRELEVANT: &[(&str, &str)] = &[
     ("BatchNormalization", "momentum"),
 ];
 
+/// Returns the inputs of an operator that are attributes elsewhere: their places and names.
+pub(super) fn parameters(op: &str) -> Vec<(usize, &'static str)> {
+    let own = PARAMETERS.iter().filter(|(of, ..)| *of == op);
+    own.map(|&(_, idx, name)| (idx, name)).collect()
+}
+
 /// Returns the name under which input `idx` of an operator is an attribute, if it is one.
 pub(super) fn parameter(node: &Node, idx: usize) -> Option<&'static str> {
     PARAMETERS

@@ -25,6 +25,7 @@ mod extract;
 mod partition;
 mod subgraph;
 mod table;
+mod upgrade;
 
 pub use attribute::Attribute;
 pub(crate) use canonical::builder::Builder;
@@ -43,3 +44,4 @@ pub use table::{Table, table};
 pub(crate) use tensor::f64_to_f16;
 pub use tensor::{Tensor, TensorData, TensorError, f16_to_f32};
 pub use types::{Graph, Node, NodeId, Value, ValueId};
+pub use upgrade::{UpgradeError, upgrade};

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use metainfer::onnx::{self, LoadOptions};
+
 use crate::support::Sandbox;
 
 /// The fixture with its samples and some limits.
@@ -65,6 +67,16 @@ fn integers_are_faster_within_the_limits_and_are_locked_checked_and_deployed() {
     // The same variant is made again for its crate.
     sandbox.metainfer("deploy --out out").code(0);
     assert!(sandbox.path("out/Cargo.toml").exists());
+    // It is written as ONNX for others.
+    sandbox.metainfer("deploy --onnx --out out.onnx").code(0);
+    let exported = onnx::load(&sandbox.path("out.onnx"), &LoadOptions::default()).unwrap();
+    let n_rounded = exported
+        .source
+        .nodes
+        .iter()
+        .filter(|n| n.op == "QuantizeLinear")
+        .count();
+    assert!(n_rounded >= 19, "{n_rounded}");
 
     // Other samples, other limits: the lock is stale.
     let config = sandbox.read("metainfer.toml");

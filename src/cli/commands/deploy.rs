@@ -1,7 +1,7 @@
 //! `deploy`: a locked model as a crate.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::backend::native::{Native, NativeOptions};
@@ -15,7 +15,10 @@ use crate::cli::{Error, select};
 use crate::config::Overrides;
 use crate::deploy::{self, Program};
 use crate::device::{Isa, Target};
+use crate::fsx;
+use crate::graph::{self, Graph};
 use crate::lock::{Deployment, DeploymentKey, Finding};
+use crate::onnx;
 use crate::report::{Deployed, Failure};
 use crate::space::{Candidate, Mapping};
 
@@ -27,7 +30,8 @@ const TIMEOUT: Duration = Duration::from_mins(1);
 /// Write a locked model as a crate with a Rust and a C interface
 ///
 /// The crate has no dependencies and builds on stable Rust. Run it again after `adapt`: it writes
-/// what changed. A directory with other files in it is left alone.
+/// what changed. A directory with other files in it is left alone. With `--onnx`, what is locked is
+/// written as an ONNX file instead: the variant of the model, for other engines.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Model to deploy; may be left out if there is one
@@ -36,9 +40,12 @@ pub(crate) struct Args {
     /// Target to deploy it for; may be left out if there is one
     #[arg(long, value_name = "NAME")]
     target: Option<String>,
-    /// Directory of the crate
-    #[arg(long, value_name = "DIR")]
+    /// Directory of the crate, or the file with `--onnx`
+    #[arg(long, value_name = "PATH")]
     out: PathBuf,
+    /// Write an ONNX file, which other engines run, too
+    #[arg(long)]
+    onnx: bool,
     /// Without a lock: the choices that the search starts from
     #[arg(long)]
     untuned: bool,
@@ -50,6 +57,7 @@ pub(crate) fn run(args: &Args, ctx: &Ctx) -> Result<Outcome, Error> {
         model,
         target,
         out,
+        onnx,
         untuned,
     } = args;
     let project = Project::read(ctx, Overrides::default())?;
@@ -83,6 +91,9 @@ pub(crate) fn run(args: &Args, ctx: &Ctx) -> Result<Outcome, Error> {
             Err(finding) => return Ok(refuse(ctx, &key, &finding)),
         }
     };
+    if *onnx {
+        return write_onnx(ctx, &model.name, loaded.graph, out);
+    }
     let native = Native::open(&NativeOptions {
         isa: choice.isa,
         threads: choice.threads as usize,
@@ -123,6 +134,26 @@ pub(crate) fn run(args: &Args, ctx: &Ctx) -> Result<Outcome, Error> {
         is_tuned: !untuned,
         exported,
     });
+    Ok(Outcome::Done)
+}
+
+/// Writes a graph as ONNX.
+fn write_onnx(ctx: &Ctx, model: &str, mut graph: Graph, out: &Path) -> Result<Outcome, Error> {
+    let failed = |error: &dyn std::fmt::Display| {
+        Error::failed(error.to_string()).context(format!("cannot write model `{model}` as ONNX"))
+    };
+    graph::upgrade(&mut graph).map_err(|error| failed(&error))?;
+    let bytes = onnx::encode(&graph).map_err(|error| failed(&error))?;
+    let changed = fsx::replace_if_changed(out, &bytes)?;
+    let verb = if changed { "Wrote" } else { "Fresh" };
+    ctx.console.status(
+        verb,
+        &format!(
+            "`{model}` as `{}`, operator set {}",
+            out.display(),
+            graph.opset
+        ),
+    );
     Ok(Outcome::Done)
 }
 
