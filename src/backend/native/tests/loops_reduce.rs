@@ -123,6 +123,24 @@ fn softmax_runs_along_any_axis_and_over_all_after_it_in_old_sets() {
         .gives(0.0, &[tensor(&[1, 2], TensorData::F64(vec![0.5, 0.5]))]);
 }
 
+#[test]
+fn softmax_leaves_nothing_of_what_a_mask_takes_out() {
+    // A tolerance of 0 tells a subnormal number from zero.
+    for (dims, axis) in [([2, 32], 1), ([32, 2], 0)] {
+        let is_masked = |idx: usize| if axis == 1 { idx % 32 >= 16 } else { idx >= 32 };
+        let x: Vec<f32> = (0..64)
+            .map(|idx| if is_masked(idx) { -1e4 } else { 0.0 })
+            .collect();
+        let y: Vec<f32> = (0..64)
+            .map(|idx| if is_masked(idx) { 0.0 } else { 0.0625 })
+            .collect();
+        NodeTest::new("Softmax")
+            .attribute("axis", Attribute::Int(axis))
+            .input(f32s(&dims, &x))
+            .gives(0.0, &[f32s(&dims, &y)]);
+    }
+}
+
 fn normalized(row: &mut [f32]) {
     let n = row.len() as f32;
     let mean = row.iter().sum::<f32>() / n;
