@@ -12,8 +12,22 @@ pub(super) const UNIVERSE: [&str; 6] = ["flat", "nchw", "nhwc", "nchw8c", "nchw1
 /// Name for a layout that costs nothing to convert from or to: what is read as it comes.
 pub(super) const LAYOUT_ANY: &str = "any";
 
-/// Forms that a value may have: each layout, and any, as numbers and as integers.
-pub(super) const FORMS: usize = 2 * (UNIVERSE.len() + 1);
+/// As what a value is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stored {
+    /// Numbers.
+    Numbers,
+    /// Integers, for all who read it.
+    Integers,
+    /// Integers of channels that were made alike, beside what it is for others.
+    Alike,
+}
+
+/// Forms that a value may have: each layout, and any, stored in each way.
+pub(super) const FORMS: usize = 3 * (UNIVERSE.len() + 1);
+
+/// What making channels alike and rounding them takes, nanoseconds an element: cautious.
+const ALIKE_NS: f64 = 0.3;
 
 /// Bytes that a conversion moves in a nanosecond as long as none was measured: cautious.
 const CONVERT_BYTES_PER_NS: f64 = 4.0;
@@ -199,31 +213,37 @@ pub(super) fn layout_pair(job: &Job<'_>, subgraph: usize, mapping: &Mapping) -> 
     layouts.unwrap_or_else(|| ["flat".to_owned(), "flat".to_owned()])
 }
 
-/// Returns the id of a layout, or of [`LAYOUT_ANY`], in numbers or in integers.
-pub(super) fn form_id(layout: &str, is_integer: bool) -> LayoutId {
+/// Returns the id of a layout, or of [`LAYOUT_ANY`], of a value that is stored in some way.
+pub(super) fn form_id(layout: &str, stored: Stored) -> LayoutId {
     let any = UNIVERSE.len() as u16;
     let layout = if layout == LAYOUT_ANY {
         any
     } else {
         layout_id(layout).0
     };
-    LayoutId(layout + if is_integer { any + 1 } else { 0 })
+    LayoutId(layout + (any + 1) * stored as u16)
 }
 
-/// Returns what converting a value between forms takes: nothing turns integers into numbers or back,
-/// as subgraphs do that themselves.
+/// Returns what converting a value between forms takes. Nothing turns integers into numbers or back,
+/// as subgraphs do that themselves; but making channels alike is a step of its own.
 pub(super) fn form_conversions(job: &Job<'_>, session: &Session, id: ValueId) -> Vec<Vec<f64>> {
-    let layouts = conversions(session, job.source.graph().value(id).shape.dims());
+    let shape = &job.source.graph().value(id).shape;
+    let layouts = conversions(session, shape.dims());
+    let alike_ns = ALIKE_NS * shape.len() as f64;
     let n = UNIVERSE.len() + 1;
-    let cost = |from: usize, to: usize| {
-        let is_same_type = from / n == to / n;
-        match (from % n, to % n) {
-            _ if !is_same_type => f64::INFINITY,
+    let cost = |from: usize, to: usize| match (from / n, to / n) {
+        (stored, other) if stored == other => match (from % n, to % n) {
             (from, to) if from < n - 1 && to < n - 1 => layouts[from][to],
             _ => 0.0,
+        },
+        (numbers, alike)
+            if numbers == Stored::Numbers as usize && alike == Stored::Alike as usize =>
+        {
+            alike_ns
         }
+        _ => f64::INFINITY,
     };
-    (0..2 * n)
-        .map(|from| (0..2 * n).map(|to| cost(from, to)).collect())
+    (0..FORMS)
+        .map(|from| (0..FORMS).map(|to| cost(from, to)).collect())
         .collect()
 }

@@ -1,15 +1,15 @@
 //! What variants of a model are made of, as samples say.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::{Sample, ranges};
 use crate::accuracy::split;
 use crate::data::Samples;
-use crate::graph::{Graph, Partition, ValueId};
+use crate::graph::{Graph, Partition};
 use crate::onnx::Error;
 use crate::space::{Precision, Variant};
-use crate::variant::{Affine, Site, quantize, rounded_values, sites};
+use crate::variant::{Roundings, Site, quantize, sites};
 
 /// Samples that variants are compared on at most.
 const MAX_CHECKS: usize = 32;
@@ -26,7 +26,7 @@ pub struct Fit {
     /// What may be varied: its subgraphs.
     pub sites: Vec<Site>,
     /// How values are rounded.
-    pub affine: BTreeMap<ValueId, Affine>,
+    pub roundings: Roundings,
 }
 
 impl Fit {
@@ -43,12 +43,11 @@ impl Fit {
     ) -> Result<Self, Error> {
         let sites = sites(graph, partition);
         let (fit, check) = Self::split(samples);
-        let all: BTreeSet<usize> = (0..sites.len()).collect();
-        let affine = ranges(graph, path, &rounded_values(&sites, &all), &fit, &check)?;
+        let roundings = ranges(graph, path, &sites, &fit, &check)?;
         Ok(Self {
             graph: graph.clone(),
             sites,
-            affine,
+            roundings,
         })
     }
 
@@ -81,7 +80,7 @@ impl Fit {
             .iter()
             .filter(|(_, variant)| variant.precision == Precision::Int8);
         let integer = integer.map(|(site, _)| *site).collect();
-        quantize(&self.graph, &self.sites, &integer, &self.affine)
+        quantize(&self.graph, &self.sites, &integer, &self.roundings)
             .expect("the range of every value that a site rounds was taken")
     }
 }

@@ -1,6 +1,10 @@
 //! How numbers are rounded to 8-bit integers.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
+
+use crate::graph::ValueId;
 
 /// What values were seen to lie between.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -20,8 +24,31 @@ pub struct Affine {
     pub zero: u8,
 }
 
+/// How the values of a model are rounded.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Roundings {
+    /// By value, for all who read it.
+    pub affine: BTreeMap<ValueId, Affine>,
+    /// By value, for the layers that multiply it: where channels differ too much for one scale.
+    pub equal: BTreeMap<ValueId, Equal>,
+}
+
+/// What makes the channels of a value alike before it is rounded; weights make up for it (Xiao et al.,
+/// `SmoothQuant`, ICML 2023).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Equal {
+    /// What each channel, along the last axis, is divided by; positive.
+    pub factors: Vec<f32>,
+    /// How the quotients are rounded.
+    pub affine: Affine,
+}
+
 /// Shares of a range that are tried: a narrower one clips what is rare and has finer steps.
 pub const SHARES: [f32; 8] = [1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3];
+
+/// How many times as large as the middle one the largest channel is at least for channels to be made
+/// alike.
+const UNEQUAL: f32 = 4.0;
 
 /// Squared errors of rounding with each of [`SHARES`] of a range.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -64,6 +91,38 @@ impl Range {
             min: self.min * share,
             max: self.max * share,
         }
+    }
+}
+
+impl Equal {
+    /// Returns what divides the channels of a value so that neither it nor the weights that multiply it
+    /// have far larger channels than others: `x` are the ranges of its channels, and `weights` the
+    /// largest magnitudes of what multiplies each. `None` if they are much alike already.
+    pub fn of(x: &[Range], weights: &[f32]) -> Option<Self> {
+        let magnitudes: Vec<f32> = x
+            .iter()
+            .map(|range| range.max.abs().max(range.min.abs()))
+            .collect();
+        let mut sorted = magnitudes.clone();
+        sorted.sort_by(f32::total_cmp);
+        let (middle, largest) = (sorted.get(sorted.len() / 2)?, sorted.last()?);
+        if !largest.is_normal() || *largest < UNEQUAL * middle {
+            return None;
+        }
+        let factor = |(x, w): (&f32, &f32)| {
+            // A channel of nothing but zeros is as good as any.
+            let factor = (x.max(largest * 1e-4) / w.max(f32::MIN_POSITIVE)).sqrt();
+            if factor.is_normal() { factor } else { 1.0 }
+        };
+        let factors: Vec<f32> = magnitudes.iter().zip(weights).map(factor).collect();
+        let quotients = x
+            .iter()
+            .zip(&factors)
+            .map(|(range, factor)| range.share(1.0 / factor));
+        Some(Self {
+            affine: Affine::of(quotients.fold(Range::default(), Range::union)),
+            factors,
+        })
     }
 }
 
@@ -129,6 +188,25 @@ impl Spread {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn channels_that_are_alike_stay_as_they_are_and_others_meet_the_weights_half_way() {
+        let range = |max: f32| Range { min: -max, max };
+        assert_eq!(
+            Equal::of(&[range(1.0), range(2.0), range(3.0)], &[1.0; 3]),
+            None
+        );
+        let x = [range(1.0), range(1.0), range(16.0)];
+        let equal = Equal::of(&x, &[1.0, 0.25, 1.0]).unwrap();
+        assert!(
+            equal
+                .factors
+                .iter()
+                .zip([1.0, 2.0, 4.0])
+                .all(|(f, e)| (f - e).abs() < 1e-6)
+        );
+        assert!((equal.affine.scale - 8.0 / 255.0).abs() < 1e-6);
+    }
 
     #[test]
     fn zero_has_an_integer_of_its_own() {

@@ -13,10 +13,10 @@ mod quantize;
 mod site;
 mod untouched;
 
-pub use affine::{Affine, Range, SHARES, Spread};
+pub use affine::{Affine, Equal, Range, Roundings, SHARES, Spread};
 pub use part::{Part, part};
 pub use quantize::{QuantizeError, quantize};
-pub use site::{Layer, Site, rounded_values, sites, ties};
+pub use site::{Layer, Site, read_values, sites, ties};
 pub use untouched::untouched;
 
 #[cfg(test)]

@@ -53,7 +53,7 @@ pub fn part(
         if let Some(layer) = weights
             && let Some(anchor) = reader(&alone, layer.weights)
         {
-            round_weights(&mut alone, anchor, layer);
+            round_weights(&mut alone, anchor, layer, None);
         }
     }
     for &value in &form.integer_outputs {

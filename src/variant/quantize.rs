@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::affine::Affine;
-use super::site::{Layer, Site, rounded_values};
+use super::affine::{Affine, Equal, Roundings};
+use super::site::{Layer, Site};
 use crate::graph::{
     Attribute, Builder, DType, Graph, NodeId, Shape, Tensor, TensorData, ValueId, compact,
 };
@@ -18,31 +18,78 @@ pub enum QuantizeError {
 
 /// Writes the sites of `integer` with 8-bit activations and weights: what they read is rounded once
 /// and stored as u8, and all its other readers read what the integers stand for; weights are i8
-/// with a scale for each output. Outputs of the model stay as they are.
+/// with a scale for each output. A value whose channels are made alike first is rounded for the layers
+/// that multiply it, and for nobody else. Outputs of the model stay as they are.
 ///
-/// `affine` says how each value is rounded. With no site the graph is returned as it is.
+/// With no site the graph is returned as it is.
 ///
 /// # Errors
-/// [`QuantizeError`] if a value that is to be rounded is not in `affine`.
+/// [`QuantizeError`] if it is not known how a value is rounded.
 pub fn quantize(
     graph: &Graph,
     sites: &[Site],
     integer: &BTreeSet<usize>,
-    affine: &BTreeMap<ValueId, Affine>,
+    roundings: &Roundings,
 ) -> Result<Graph, QuantizeError> {
     let mut graph = graph.clone();
-    for &value in &rounded_values(sites, integer) {
+    let chosen: Vec<&Site> = integer.iter().filter_map(|&idx| sites.get(idx)).collect();
+    let rounded = chosen.iter().flat_map(|site| site.rounded(roundings));
+    for value in rounded.collect::<BTreeSet<ValueId>>() {
         let no_range = || QuantizeError::NoRange(graph.value(value).name.clone());
-        let affine = *affine.get(&value).ok_or_else(no_range)?;
+        let affine = *roundings.affine.get(&value).ok_or_else(no_range)?;
         round_value(&mut graph, value, affine);
     }
-    for site in integer.iter().filter_map(|&idx| sites.get(idx)) {
-        if let Some(layer) = site.layer {
-            round_weights(&mut graph, site.anchor, layer);
+    let mut alike: BTreeMap<ValueId, ValueId> = BTreeMap::new();
+    for site in chosen {
+        let Some(layer) = site.layer else { continue };
+        let equal = site.equal(roundings);
+        if let Some(equal) = equal {
+            let x = *alike
+                .entry(layer.x)
+                .or_insert_with(|| round_alike(&mut graph, layer.x, equal));
+            graph.nodes[site.anchor.0].inputs[0] = Some(x);
         }
+        round_weights(&mut graph, site.anchor, layer, equal);
     }
     compact(&mut graph);
     Ok(graph)
+}
+
+impl Site {
+    /// Returns the values that are rounded for all their readers if the site takes integers.
+    pub fn rounded<'a>(&'a self, roundings: &'a Roundings) -> impl Iterator<Item = ValueId> + 'a {
+        let alike = self.equal(roundings).and(self.layer).map(|layer| layer.x);
+        let values = self.integers.iter().copied();
+        values.filter(move |id| Some(*id) != alike)
+    }
+
+    /// Returns what makes the channels alike of what the layer multiplies, if anything does.
+    pub fn equal<'a>(&self, roundings: &'a Roundings) -> Option<&'a Equal> {
+        let layer = self
+            .layer
+            .filter(|layer| self.integers.contains(&layer.x))?;
+        roundings.equal.get(&layer.x)
+    }
+}
+
+/// Divides the channels of a value, rounds the quotients and returns what the integers stand for.
+fn round_alike(graph: &mut Graph, value: ValueId, equal: &Equal) -> ValueId {
+    let (name, shape) = {
+        let value = graph.value(value);
+        (value.name.clone(), value.shape.clone())
+    };
+    let inverse = equal.factors.iter().map(|factor| 1.0 / factor).collect();
+    let mut builder = Builder::new(graph);
+    let inverse = builder.constant(&format!("{name}/inverse"), Tensor::from_f32(inverse));
+    let alike = builder.value(&format!("{name}/alike"), DType::F32, shape.clone());
+    builder.node("Mul", &[value, inverse], alike);
+    let rounding = Rounding::of(graph, alike, equal.affine);
+    rounding.round(graph);
+    let mut builder = Builder::new(graph);
+    let real = builder.value(&format!("{name}/alike/rounded"), DType::F32, shape);
+    let inputs = [rounding.integer, rounding.scale, rounding.zero];
+    builder.node("DequantizeLinear", &inputs, real);
+    real
 }
 
 /// Rounds a value for all of its readers.
@@ -130,8 +177,14 @@ impl Rounding {
     }
 }
 
-/// Rounds the weights of a layer to i8 around zero, with a scale for each output.
-pub(super) fn round_weights(graph: &mut Graph, anchor: NodeId, layer: Layer) {
+/// Rounds the weights of a layer to i8 around zero, with a scale for each output; those of a layer
+/// whose input was divided make up for it.
+pub(super) fn round_weights(
+    graph: &mut Graph,
+    anchor: NodeId,
+    layer: Layer,
+    equal: Option<&Equal>,
+) {
     let Some(tensor) = graph.constant(layer.weights) else {
         return;
     };
@@ -139,7 +192,21 @@ pub(super) fn round_weights(graph: &mut Graph, anchor: NodeId, layer: Layer) {
         return;
     };
     let shape = tensor.shape().clone();
-    let (rounded, scales) = rounded_weights(weights, &shape, layer.axis);
+    let columns = shape.dims().last().copied().unwrap_or(1).max(1);
+    let weights = weights.iter().enumerate().map(|(idx, weight)| {
+        // Both axes of a matrix: outputs along one, what is multiplied along the other.
+        let channel = if layer.axis == 0 {
+            idx % columns
+        } else {
+            idx / columns
+        };
+        weight
+            * equal
+                .and_then(|equal| equal.factors.get(channel))
+                .unwrap_or(&1.0)
+    });
+    let weights: Vec<f32> = weights.collect();
+    let (rounded, scales) = rounded_weights(&weights, &shape, layer.axis);
     let name = graph.value(layer.weights).name.clone();
     let n_scales = scales.len();
     let mut builder = Builder::new(graph);

@@ -11,14 +11,16 @@ pub struct Site {
     pub anchor: NodeId,
     /// The weights, if it is a layer.
     pub layer: Option<Layer>,
-    /// The f32 activations that it reads as integers in its integer form, empty if it has none: its
-    /// inputs, and what its prologue hands to a layer.
+    /// The f32 activations that it reads as integers in its integer form, empty if it has none: what a
+    /// layer multiplies and what its prologue computes that of, or all inputs of what is no layer.
     pub integers: Vec<ValueId>,
 }
 
 /// A product with constant weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layer {
+    /// What they multiply.
+    pub x: ValueId,
     /// The weights, f32.
     pub weights: ValueId,
     /// Axis of the weights that counts outputs.
@@ -54,13 +56,21 @@ fn site(graph: &Graph, subgraph: &Subgraph) -> Site {
         None => maps_integers(graph, anchor),
     };
     let is_float = |id: &ValueId| graph.value(*id).dtype == DType::F32;
+    // What a layer adds to its products may be either.
+    let before = match layer {
+        Some(_) => subgraph.prologue.clone(),
+        None => subgraph.nodes(),
+    };
+    let read = before.iter().chain([&subgraph.anchor]);
+    let read = read.flat_map(|id| graph.node(*id).inputs.iter().flatten().copied());
+    let is_inner = |id: ValueId| {
+        let x = anchor.input(0).filter(|_| layer.is_some());
+        subgraph.inputs.contains(&id) || x == Some(id)
+    };
     let mut integers: Vec<ValueId> = Vec::new();
-    if is_covered {
-        integers.extend(subgraph.inputs.iter().filter(|id| is_float(id)));
-        if let Some(x) = anchor.input(0).filter(|id| layer.is_some() && is_float(id))
-            && !integers.contains(&x)
-        {
-            integers.push(x);
+    for id in read.filter(|id| is_covered && is_float(id) && is_inner(*id)) {
+        if !integers.contains(&id) {
+            integers.push(id);
         }
     }
     Site {
@@ -72,7 +82,7 @@ fn site(graph: &Graph, subgraph: &Subgraph) -> Site {
 
 /// Returns the weights of a layer whose products integers can stand for.
 fn layer(graph: &Graph, node: &Node) -> Option<Layer> {
-    let weights = node.input(1)?;
+    let (x, weights) = (node.input(0)?, node.input(1)?);
     let tensor = graph.constant(weights)?;
     tensor.as_f32()?;
     let rank = tensor.shape().rank();
@@ -88,7 +98,7 @@ fn layer(graph: &Graph, node: &Node) -> Option<Layer> {
         "MatMul" if rank == 2 => 1,
         _ => return None,
     };
-    node.domain.is_empty().then_some(Layer { weights, axis })
+    node.domain.is_empty().then_some(Layer { x, weights, axis })
 }
 
 /// Returns whether an operator without weights is computed on 8-bit integers as well.
@@ -132,13 +142,10 @@ fn maps_integers(graph: &Graph, node: &Node) -> bool {
     of_floats && !of_one && (is_map || MOVES.contains(&op))
 }
 
-/// Returns the values that are kept as integers if the sites of `integer` take integers: whoever
-/// else reads one of them reads what it stands for, so that each value is stored once.
-pub fn rounded_values(sites: &[Site], integer: &BTreeSet<usize>) -> BTreeSet<ValueId> {
-    let chosen = integer.iter().filter_map(|&idx| sites.get(idx));
-    chosen
-        .flat_map(|site| site.integers.iter().copied())
-        .collect()
+/// Returns the values that sites read as integers.
+pub fn read_values(sites: &[Site]) -> BTreeSet<ValueId> {
+    let each = sites.iter().flat_map(|site| site.integers.iter());
+    each.copied().collect()
 }
 
 /// Returns for each value the first of those that it shares its scale with: what is only moved from

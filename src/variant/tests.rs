@@ -17,13 +17,16 @@ fn fixture() -> Graph {
 }
 
 /// Rounds every value over one range.
-fn any_affine(graph: &Graph) -> BTreeMap<ValueId, Affine> {
+fn any_roundings(graph: &Graph) -> Roundings {
     let affine = Affine::of(Range {
         min: -3.0,
         max: 5.0,
     });
     let values = (0..graph.values.len()).map(ValueId);
-    values.map(|id| (id, affine)).collect()
+    Roundings {
+        affine: values.map(|id| (id, affine)).collect(),
+        equal: BTreeMap::new(),
+    }
 }
 
 /// Returns the sites that can be computed on integers.
@@ -36,7 +39,7 @@ fn integer_sites(sites: &[Site]) -> BTreeSet<usize> {
 fn a_variant_of_nothing_is_the_model() {
     let graph = fixture();
     let sites = sites(&graph, &partition(&graph));
-    let same = quantize(&graph, &sites, &BTreeSet::new(), &BTreeMap::new()).unwrap();
+    let same = quantize(&graph, &sites, &BTreeSet::new(), &Roundings::default()).unwrap();
     assert_eq!(same, graph);
     assert_eq!(
         untouched(&graph, &same).len(),
@@ -54,7 +57,7 @@ fn every_node_of_a_rounded_model_is_in_one_subgraph() {
     let halves: BTreeSet<usize> = all.iter().copied().step_by(2).collect();
     let each = all.iter().map(|&idx| BTreeSet::from([idx]));
     for integer in [all.clone(), halves].into_iter().chain(each) {
-        let variant = quantize(&graph, &sites, &integer, &any_affine(&graph)).unwrap();
+        let variant = quantize(&graph, &sites, &integer, &any_roundings(&graph)).unwrap();
         let variant = canonicalize(variant);
         let cut = partition(&variant);
         let nodes = cut.subgraphs.iter().flat_map(Subgraph::nodes);
@@ -69,10 +72,72 @@ fn every_node_of_a_rounded_model_is_in_one_subgraph() {
 }
 
 #[test]
+fn what_a_layer_adds_to_its_products_may_be_numbers() {
+    let graph = fixture();
+    let cut = partition(&graph);
+    let sites = sites(&graph, &cut);
+    let adds = cut
+        .subgraphs
+        .iter()
+        .position(|s| s.inputs.len() == 2)
+        .unwrap();
+    assert_eq!(
+        sites[adds].integers,
+        [graph.node(sites[adds].anchor).input(0).unwrap()]
+    );
+}
+
+#[test]
+fn channels_are_made_alike_for_those_who_multiply_them_only() {
+    let graph = fixture();
+    let sites = sites(&graph, &partition(&graph));
+    let last = sites.len() - 1;
+    let layer = sites[last].layer.unwrap();
+    let n = graph.value(layer.x).shape.dims()[1];
+    let mut roundings = any_roundings(&graph);
+    let factors: Vec<f32> = (0..n).map(|idx| 1.0 + idx as f32).collect();
+    let affine = roundings.affine[&layer.x];
+    roundings.equal.insert(layer.x, Equal { factors, affine });
+    let variant = quantize(&graph, &sites, &[last].into(), &roundings).unwrap();
+    // Only the product reads what is rounded, and its weights are multiplied by the factors.
+    let name = &graph.value(layer.x).name;
+    let anchor = variant.nodes.iter().find(|node| node.op == "Gemm").unwrap();
+    let x = variant.value(anchor.input(0).unwrap());
+    assert_eq!(x.name, format!("{name}/alike/rounded"));
+    let scales = variant
+        .nodes
+        .iter()
+        .find(|node| node.output(0) == anchor.input(1))
+        .unwrap();
+    let scales = variant
+        .constant(scales.input(1).unwrap())
+        .unwrap()
+        .as_f32()
+        .unwrap();
+    let weights = graph.constant(layer.weights).unwrap();
+    let (dims, data) = (weights.shape().dims(), weights.as_f32().unwrap());
+    for (output, scale) in scales.iter().enumerate() {
+        let each = (0..n).map(|channel| {
+            let at = if layer.axis == 0 {
+                output * dims[1] + channel
+            } else {
+                channel * dims[1] + output
+            };
+            data[at].abs() * (1.0 + channel as f32)
+        });
+        let largest = each.fold(0f32, f32::max);
+        assert!(
+            (scale - largest / 127.0).abs() <= 1e-6 * largest,
+            "{output}: {scale}"
+        );
+    }
+}
+
+#[test]
 fn a_value_whose_range_is_not_known_is_named() {
     let graph = fixture();
     let sites = sites(&graph, &partition(&graph));
-    let error = quantize(&graph, &sites, &[0].into(), &BTreeMap::new()).unwrap_err();
+    let error = quantize(&graph, &sites, &[0].into(), &Roundings::default()).unwrap_err();
     assert_eq!(error, QuantizeError::NoRange("image".to_owned()));
 }
 
@@ -82,7 +147,7 @@ fn a_change_touches_what_comes_after_it_only() {
     let cut = partition(&graph);
     let sites = sites(&graph, &cut);
     let last = sites.len() - 1;
-    let variant = quantize(&graph, &sites, &[last].into(), &any_affine(&graph)).unwrap();
+    let variant = quantize(&graph, &sites, &[last].into(), &any_roundings(&graph)).unwrap();
     let known = untouched(&graph, &variant);
     let names: BTreeSet<&str> = known
         .iter()
@@ -98,8 +163,8 @@ fn a_part_has_the_structure_that_it_has_in_the_whole() {
     let graph = fixture();
     let cut = partition(&graph);
     let sites = sites(&graph, &cut);
-    let affine = any_affine(&graph);
-    let whole = quantize(&graph, &sites, &integer_sites(&sites), &affine).unwrap();
+    let roundings = any_roundings(&graph);
+    let whole = quantize(&graph, &sites, &integer_sites(&sites), &roundings).unwrap();
     let whole = canonicalize(whole);
     let digests = |graph: &Graph| -> BTreeSet<crate::digest::Digest> {
         let cut = partition(graph);
@@ -107,18 +172,20 @@ fn a_part_has_the_structure_that_it_has_in_the_whole() {
         each.collect()
     };
     let known = digests(&whole);
+    let read = read_values(&sites);
     for (idx, subgraph) in cut.subgraphs.iter().enumerate() {
-        let is_last = subgraph.outputs.iter().any(|id| graph.outputs.contains(id));
+        let is_rounded = |id: &&ValueId| read.contains(id);
         let form = Part {
             precision: crate::space::Precision::Int8,
-            integer_inputs: subgraph.inputs.clone(),
-            integer_outputs: if is_last {
-                Vec::new()
-            } else {
-                subgraph.outputs.clone()
-            },
+            integer_inputs: subgraph.inputs.iter().filter(is_rounded).copied().collect(),
+            integer_outputs: subgraph
+                .outputs
+                .iter()
+                .filter(is_rounded)
+                .copied()
+                .collect(),
         };
-        let alone = part(&graph, subgraph, &sites[idx], &form, &affine).unwrap();
+        let alone = part(&graph, subgraph, &sites[idx], &form, &roundings.affine).unwrap();
         let missing = digests(&alone).difference(&known).count();
         assert_eq!(missing, 0, "site {idx}: {}", subgraph.describe(&graph));
     }

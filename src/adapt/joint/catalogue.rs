@@ -72,7 +72,7 @@ impl Catalogue {
                     subgraph,
                     &study.fit.sites[site],
                     &form,
-                    &study.fit.affine,
+                    &study.fit.roundings.affine,
                 );
                 let Ok(alone) = alone else { continue };
                 if backend.prepare(&alone, &partition(&alone)).is_err() {
@@ -234,7 +234,7 @@ impl Catalogue {
 /// Returns the forms that a site may take: each precision with each form of the values around it.
 fn forms(study: &Study<'_>, site: usize) -> Vec<Part> {
     let subgraph = &study.partition().subgraphs[site];
-    let can_round = |id: &&ValueId| study.fit.affine.contains_key(id);
+    let can_round = |id: &&ValueId| study.fit.roundings.affine.contains_key(id);
     let inputs: Vec<ValueId> = subgraph.inputs.iter().filter(can_round).copied().collect();
     let outputs: Vec<ValueId> = subgraph.outputs.iter().filter(can_round).copied().collect();
     let mut forms = Vec::new();
@@ -246,12 +246,18 @@ fn forms(study: &Study<'_>, site: usize) -> Vec<Part> {
                 integer_outputs: integer_outputs.clone(),
             });
         }
-        if !study.fit.sites[site].integers.is_empty() {
-            forms.push(Part {
-                precision: Precision::Int8,
-                integer_inputs: study.integer_inputs(site),
-                integer_outputs,
-            });
+        if study.fit.sites[site].integers.is_empty() {
+            continue;
+        }
+        let needed = study.integer_inputs(site);
+        for integer_inputs in subsets(&inputs) {
+            if needed.iter().all(|id| integer_inputs.contains(id)) {
+                forms.push(Part {
+                    precision: Precision::Int8,
+                    integer_inputs,
+                    integer_outputs: integer_outputs.clone(),
+                });
+            }
         }
     }
     forms

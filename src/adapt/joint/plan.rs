@@ -2,7 +2,7 @@
 
 use super::catalogue::{Catalogue, Way};
 use super::study::Study;
-use crate::adapt::composer::{self, FORMS, form_id};
+use crate::adapt::composer::{self, FORMS, Stored, form_id};
 use crate::adapt::job::Job;
 use crate::adapt::session::Session;
 use crate::calibrate::Recipe;
@@ -98,12 +98,23 @@ fn of_site<'a>(
 ) -> Variable<'a> {
     let subgraph = &study.partition().subgraphs[site];
     let main = base.prepared.main_values(site);
+    let own = &study.fit.sites[site];
+    let alike = own
+        .equal(&study.fit.roundings)
+        .and(own.layer)
+        .map(|layer| layer.x);
     let port = |id: &ValueId, is_integer: bool, side: usize, way: &Way| {
         let layout = match main {
             Some(main) if main[side] == *id => way.layouts[side].as_str(),
             _ => composer::LAYOUT_ANY,
         };
-        form_id(layout, is_integer)
+        let is_int8 = catalogue.entries[way.entry].form.precision == Precision::Int8;
+        let stored = match is_integer {
+            true if side == 0 && is_int8 && alike == Some(*id) => Stored::Alike,
+            true => Stored::Integers,
+            false => Stored::Numbers,
+        };
+        form_id(layout, stored)
     };
     let mut variable = Variable {
         ways: Vec::new(),
@@ -125,9 +136,9 @@ fn of_site<'a>(
         let mut error: f64 = form.integer_outputs.iter().map(of_value).sum();
         if form.precision == Precision::Int8 {
             let weights = study.weight_errors.get(&site).copied();
-            let inner = study.fit.sites[site].integers.iter();
+            let inner = own.rounded(&study.fit.roundings);
             let inner = inner.filter(|id| !subgraph.inputs.contains(id));
-            error += weights.unwrap_or(0.0) + inner.map(of_value).sum::<f64>();
+            error += weights.unwrap_or(0.0) + inner.map(|id| of_value(&id)).sum::<f64>();
         }
         variable.errors.push(error);
         variable.ways.push(Some(way));
@@ -136,8 +147,8 @@ fn of_site<'a>(
         // Nothing to choose and nothing measured: it costs the same in any whole.
         variable.choices.push(Choice {
             cost_ns: 0.0,
-            inputs: vec![form_id(composer::LAYOUT_ANY, false); subgraph.inputs.len()],
-            outputs: vec![form_id(composer::LAYOUT_ANY, false); subgraph.outputs.len()],
+            inputs: vec![form_id(composer::LAYOUT_ANY, Stored::Numbers); subgraph.inputs.len()],
+            outputs: vec![form_id(composer::LAYOUT_ANY, Stored::Numbers); subgraph.outputs.len()],
         });
         variable.errors.push(0.0);
         variable.ways.push(None);
@@ -148,7 +159,7 @@ fn of_site<'a>(
 /// Returns the inputs of the model that may be rounded.
 fn rounded_inputs(study: &Study<'_>) -> Vec<ValueId> {
     let inputs = study.graph().inputs.iter();
-    let inputs = inputs.filter(|id| study.fit.affine.contains_key(id));
+    let inputs = inputs.filter(|id| study.fit.roundings.affine.contains_key(id));
     inputs.copied().collect()
 }
 
@@ -158,7 +169,14 @@ fn of_input<'a>(study: &Study<'_>, input: ValueId) -> Variable<'a> {
     let choice = |is_integer: bool| Choice {
         cost_ns: f64::from(u8::from(is_integer)) * bytes / ROUNDED_BYTES_PER_NS,
         inputs: Vec::new(),
-        outputs: vec![form_id("nchw", is_integer)],
+        outputs: vec![form_id(
+            "nchw",
+            if is_integer {
+                Stored::Integers
+            } else {
+                Stored::Numbers
+            },
+        )],
     };
     Variable {
         ways: vec![None, None],
@@ -179,7 +197,7 @@ fn values(study: &Study<'_>, base: &Job<'_>, session: &Session, inputs: &[ValueI
         });
         sites.collect()
     };
-    let fixed = || End::Fixed(form_id("nchw", false));
+    let fixed = || End::Fixed(form_id("nchw", Stored::Numbers));
     let mut values = Vec::new();
     for id in (0..graph.values.len()).map(ValueId) {
         let made = ports(id, &|site| subgraphs[site].outputs.clone());

@@ -168,7 +168,7 @@ impl<'a> Study<'a> {
 
     /// Measures what each rounding costs alone.
     fn look_at_each(&mut self) -> Result<(), onnx::Error> {
-        let values: Vec<ValueId> = self.fit.affine.keys().copied().collect();
+        let values: Vec<ValueId> = self.fit.roundings.affine.keys().copied().collect();
         let layers: Vec<usize> = (0..self.fit.sites.len())
             .filter(|&idx| {
                 self.fit.sites[idx].layer.is_some() && !self.fit.sites[idx].integers.is_empty()
@@ -181,13 +181,16 @@ impl<'a> Study<'a> {
         };
         let of_values = values.iter().map(|&value| [alone(value)]);
         let of_layers = layers.iter().map(|&idx| {
+            // What is rounded for this layer alone is a part of what it costs.
+            let site = &self.fit.sites[idx];
+            let own = site.equal(&self.fit.roundings).and(site.layer);
             [Site {
-                integers: Vec::new(),
-                ..self.fit.sites[idx].clone()
+                integers: own.map(|layer| layer.x).into_iter().collect(),
+                ..site.clone()
             }]
         });
         let graphs = of_values.chain(of_layers).map(|sites| {
-            quantize(self.graph(), &sites, &[0].into(), &self.fit.affine)
+            quantize(self.graph(), &sites, &[0].into(), &self.fit.roundings)
                 .expect("the range of each of these values was taken")
         });
         let graphs: Vec<Graph> = graphs.collect();
