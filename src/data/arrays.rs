@@ -10,9 +10,11 @@ use zip::ZipArchive;
 use zip::result::ZipError;
 
 use super::DataErrorKind;
+use super::header::checked;
 
-/// Bytes that an array may have.
-const MAX_BYTES: u64 = 2 << 30;
+/// Elements that the arrays of a file or the pictures of a directory may have together: as f32 they
+/// take 2 GiB of memory.
+pub(super) const MAX_ELEMENTS: u64 = 1 << 29;
 
 /// An array: 8-bit pictures, whole numbers or reals.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +35,15 @@ pub(super) enum Elements {
 }
 
 impl Elements {
+    /// Returns how many there are.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Bytes(data) => data.len(),
+            Self::Integers(data) => data.len(),
+            Self::Reals(data) => data.len(),
+        }
+    }
+
     /// Returns the word for the type.
     pub(super) fn name(&self) -> &'static str {
         match self {
@@ -48,30 +59,34 @@ pub(super) fn read_arrays(path: &Path) -> Result<BTreeMap<String, Array>, DataEr
     let failed = |error: std::io::Error| DataErrorKind::Read(error.to_string());
     let file = BufReader::new(File::open(path).map_err(failed)?);
     if path.extension().is_some_and(|extension| extension == "npy") {
-        let array = read_array("", NpyFile::new(file).map_err(failed)?)?;
+        let array = read_array("", file, MAX_ELEMENTS)?;
         return Ok([(String::new(), array)].into());
     }
     let damaged = |error: ZipError| DataErrorKind::Read(error.to_string());
     let mut archive = ZipArchive::new(file).map_err(damaged)?;
     let mut arrays = BTreeMap::new();
+    let mut n_left = MAX_ELEMENTS;
     for idx in 0..archive.len() {
         let entry = archive.by_index(idx).map_err(damaged)?;
         let name = entry.name().map_err(damaged)?.into_owned();
         if let Some(name) = name.strip_suffix(".npy") {
-            let array = read_array(name, NpyFile::new(entry).map_err(failed)?)?;
+            let array = read_array(name, entry, n_left)?;
+            n_left -= array.data.len() as u64;
             arrays.insert(name.to_owned(), array);
         }
     }
     Ok(arrays)
 }
 
-fn read_array<R: Read>(name: &str, file: NpyFile<R>) -> Result<Array, DataErrorKind> {
+/// Reads an array of up to `n_left` elements.
+fn read_array<R: Read>(name: &str, file: R, n_left: u64) -> Result<Array, DataErrorKind> {
     let failed = |error: std::io::Error| {
         DataErrorKind::Read(match name {
             "" => error.to_string(),
             name => format!("array `{name}`: {error}"),
         })
     };
+    let file = checked(file).and_then(NpyFile::new).map_err(failed)?;
     let dtype = file.dtype();
     let text = match &dtype {
         DType::Plain(plain) => plain.to_string(),
@@ -81,18 +96,11 @@ fn read_array<R: Read>(name: &str, file: NpyFile<R>) -> Result<Array, DataErrorK
     let count = shape
         .iter()
         .try_fold(1u64, |count, &size| count.checked_mul(size));
-    let width = text
-        .trim_start_matches(|c: char| !c.is_ascii_digit())
-        .parse()
-        .unwrap_or(1u64);
-    let bytes = count
-        .and_then(|count| count.checked_mul(width))
-        .unwrap_or(u64::MAX);
-    if bytes > MAX_BYTES {
+    let elements = count.unwrap_or(u64::MAX);
+    if elements > n_left {
         return Err(DataErrorKind::TooLarge {
-            array: name.to_owned(),
-            bytes,
-            limit: MAX_BYTES,
+            elements: elements.saturating_add(MAX_ELEMENTS - n_left),
+            limit: MAX_ELEMENTS,
         });
     }
     let order = file.order();
@@ -122,9 +130,10 @@ fn read_array<R: Read>(name: &str, file: NpyFile<R>) -> Result<Array, DataErrorK
         }
         "f8" => Elements::Reals(file.into_vec().map_err(failed)?),
         _ => {
-            return Err(DataErrorKind::Read(format!(
-                "array `{name}` is of type {text}; booleans, integers of up to 64 bits, f32 and f64 can be"
-            )));
+            return Err(DataErrorKind::ArrayType {
+                array: name.to_owned(),
+                found: text,
+            });
         }
     };
     let shape: Vec<usize> = shape.iter().map(|&size| size as usize).collect();

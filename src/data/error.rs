@@ -23,14 +23,36 @@ pub enum DataErrorKind {
     #[error("it is neither a `.npz` nor a `.npy` file nor a directory of pictures")]
     Format,
     /// It is too large to be kept in memory.
-    #[error("array `{array}` has {bytes} bytes, and {limit} are allowed: take fewer samples")]
+    #[error(
+        "its arrays have {elements} elements or more, and {limit} are allowed: take fewer samples"
+    )]
     TooLarge {
-        /// The array.
-        array: String,
-        /// Its size.
-        bytes: u64,
+        /// How many elements there are, at least.
+        elements: u64,
         /// The bound.
         limit: u64,
+    },
+    /// An array of a type that is none of numbers.
+    #[error(
+        "array `{array}` is of type {found}: store it as booleans, integers of up to 64 bits, f32 or f64"
+    )]
+    ArrayType {
+        /// The array.
+        array: String,
+        /// Its type as `NumPy` writes it.
+        found: String,
+    },
+    /// An array that nobody reads.
+    #[error(
+        "array `{array}` is neither an input of the model ({inputs}) nor its labels (`{labels}`): rename it, or leave it out"
+    )]
+    Unknown {
+        /// The array.
+        array: String,
+        /// Names of the inputs.
+        inputs: String,
+        /// Name of the labels.
+        labels: String,
     },
     /// An input has no array.
     #[error(
@@ -54,9 +76,37 @@ pub enum DataErrorKind {
         /// The shape of one sample.
         expected: String,
     },
+    /// An array whose axes are in another order.
+    #[error(
+        "array `{array}` is {found}; input `{input}` needs samples of shape {expected}: its axes are in another order, transpose them"
+    )]
+    Order {
+        /// The array.
+        array: String,
+        /// Its shape.
+        found: String,
+        /// The input.
+        input: String,
+        /// The shape of one sample.
+        expected: String,
+    },
+    /// Entries that do not fill the last batch.
+    #[error(
+        "array `{array}` has {found} entries, no multiple of the batch of {batch} that input `{input}` takes"
+    )]
+    Batch {
+        /// The array.
+        array: String,
+        /// Its length.
+        found: usize,
+        /// The input.
+        input: String,
+        /// Entries that a run takes.
+        batch: usize,
+    },
     /// An array whose elements do not become the input's.
     #[error(
-        "array `{array}` is of type {found}, which does not become the {expected} of input `{input}`"
+        "array `{array}` is of type {found}, and input `{input}` takes {expected}: store it as that"
     )]
     Type {
         /// The array.
@@ -69,19 +119,23 @@ pub enum DataErrorKind {
         expected: String,
     },
     /// An element that is no finite number or does not fit.
-    #[error("sample {sample} of array `{array}` has the element {found}, which is not {expected}")]
+    #[error(
+        "element {element} of sample {sample} of array `{array}` is {found}, not {expected}: correct it, or leave the sample out"
+    )]
     Element {
         /// The array.
         array: String,
         /// The sample.
         sample: usize,
+        /// Its place in the sample.
+        element: usize,
         /// The element.
         found: String,
         /// What it should be.
-        expected: &'static str,
+        expected: String,
     },
     /// Arrays of different length.
-    #[error("array `{array}` has {found} samples, another one {expected}")]
+    #[error("array `{array}` has {found} samples, another one {expected}: give each the same")]
     Length {
         /// The array.
         array: String,
@@ -98,7 +152,25 @@ pub enum DataErrorKind {
         /// How many there should be.
         needed: usize,
     },
-    /// Labels that name no class.
+    /// Labels that are not one for each sample.
+    #[error("array `{array}` is {found}; labels are one class for each of the {expected} samples")]
+    Labels {
+        /// The array.
+        array: String,
+        /// Its shape.
+        found: String,
+        /// How many samples there are.
+        expected: usize,
+    },
+    /// A label that is no whole number.
+    #[error("label {found} of sample {sample} is no class: classes are whole numbers from 0 up")]
+    NoClass {
+        /// The sample.
+        sample: usize,
+        /// The label.
+        found: String,
+    },
+    /// A label that is no class of the model.
     #[error(
         "label {found} of sample {sample} is no class: they are whole numbers from 0 to below {classes}"
     )]
@@ -106,9 +178,9 @@ pub enum DataErrorKind {
         /// The sample.
         sample: usize,
         /// The label.
-        found: String,
+        found: u32,
         /// How many classes there are.
-        classes: u64,
+        classes: usize,
     },
     /// A picture that cannot be read.
     #[error("picture `{name}` cannot be read: {reason}")]
@@ -120,13 +192,19 @@ pub enum DataErrorKind {
     },
     /// A line of `labels.csv` that does not name a picture and a class.
     #[error(
-        "line {line} of `labels.csv` is not `FILE,CLASS` with a file of this directory: `{text}`"
+        "line {line} of `labels.csv` is not `FILE,CLASS` with a file of this directory, each once: `{text}`"
     )]
     LabelLine {
         /// Its number, from 1.
         line: usize,
         /// The line.
         text: String,
+    },
+    /// A picture without a line in `labels.csv`.
+    #[error("`labels.csv` has no line for picture `{name}`: add one, or take the picture away")]
+    NoLabel {
+        /// Its file name.
+        name: String,
     },
     /// An input that pictures do not become.
     #[error(

@@ -4,8 +4,12 @@
 //! mistake in the data is a sentence that names the file, the place in it and the remedy.
 
 mod arrays;
+mod convert;
 mod error;
+mod header;
+mod labels;
 mod pictures;
+mod preprocess;
 mod read;
 mod samples;
 

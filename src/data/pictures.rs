@@ -1,12 +1,12 @@
 //! Directories of pictures.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use image::imageops::FilterType;
 use image::{DynamicImage, ImageReader};
 
-use super::arrays::{Array, Elements};
+use super::arrays::{Array, Elements, MAX_ELEMENTS};
+use super::labels::{LABELS, read_labels};
 use super::read::Input;
 use super::{DataError, DataErrorKind};
 use crate::config::Resize;
@@ -14,9 +14,6 @@ use crate::graph::DType;
 
 /// Endings of files that are pictures.
 const ENDINGS: [&str; 4] = ["png", "jpg", "jpeg", "bmp"];
-
-/// Name of the file of labels.
-const LABELS: &str = "labels.csv";
 
 /// Reads the pictures of a directory, sorted by name, as 8-bit values in the layout of an input, red,
 /// green, blue or luma; with the labels of `labels.csv` if there is one.
@@ -47,6 +44,14 @@ pub(super) fn read_pictures(
     }
     files.sort();
     let names: Vec<String> = files.iter().map(|path| file_name(path)).collect();
+    let sizes = [files.len(), channels, height, width].map(|size| size as u64);
+    let elements = sizes.into_iter().fold(1, u64::saturating_mul);
+    if elements > MAX_ELEMENTS {
+        return Err(failed(DataErrorKind::TooLarge {
+            elements,
+            limit: MAX_ELEMENTS,
+        }));
+    }
     let mut data = Vec::new();
     for (path, name) in files.iter().zip(&names) {
         let picture = |reason: String| {
@@ -103,34 +108,4 @@ fn append(data: &mut Vec<u8>, picture: &DynamicImage, channels: usize) {
     for channel in 0..channels {
         data.extend(rgb.as_raw().iter().skip(channel).step_by(channels));
     }
-}
-
-/// Reads the label of each picture.
-fn read_labels(path: &Path, names: &[String]) -> Result<Vec<i64>, DataErrorKind> {
-    let text = std::fs::read_to_string(path);
-    let text = text.map_err(|error| DataErrorKind::Read(format!("`{LABELS}`: {error}")))?;
-    let mut labels = BTreeMap::new();
-    for (idx, line) in text.lines().enumerate() {
-        let wrong = || DataErrorKind::LabelLine {
-            line: idx + 1,
-            text: line.to_owned(),
-        };
-        if line.trim().is_empty() || (idx == 0 && line.trim() == "file,label") {
-            continue;
-        }
-        let (name, label) = line.rsplit_once(',').ok_or_else(wrong)?;
-        let label: i64 = label.trim().parse().map_err(|_| wrong())?;
-        let name = name.trim();
-        if !names.iter().any(|known| known == name) {
-            return Err(wrong());
-        }
-        labels.insert(name.to_owned(), label);
-    }
-    let label = |name: &String| {
-        labels
-            .get(name)
-            .copied()
-            .ok_or_else(|| DataErrorKind::Read(format!("`{LABELS}` has no label for `{name}`")))
-    };
-    names.iter().map(label).collect()
 }

@@ -73,8 +73,8 @@ impl Samples {
             None => Ok(()),
             Some((sample, label)) => Err(self.error(DataErrorKind::Label {
                 sample,
-                found: label.to_string(),
-                classes: classes as u64,
+                found: *label,
+                classes,
             })),
         }
     }
@@ -84,12 +84,10 @@ impl Samples {
     /// # Errors
     /// [`DataErrorKind::Overlap`] names the first pair.
     pub fn expect_disjoint(&self, others: &Self) -> Result<(), DataError> {
-        let known: BTreeMap<&Digest, usize> = others
-            .digests
-            .iter()
-            .enumerate()
-            .map(|(idx, digest)| (digest, idx))
-            .collect();
+        let mut known: BTreeMap<&Digest, usize> = BTreeMap::new();
+        for (idx, digest) in others.digests.iter().enumerate() {
+            known.entry(digest).or_insert(idx);
+        }
         let mut own = self.digests.iter().enumerate();
         match own.find_map(|(own, digest)| Some((own, *known.get(digest)?))) {
             None => Ok(()),
