@@ -7,6 +7,7 @@
 
 mod diagnostic;
 mod edit;
+mod model_entry;
 mod models;
 mod reader;
 mod samples;
@@ -17,16 +18,14 @@ mod written;
 
 pub use diagnostic::{Diagnostic, Place, Severity};
 pub use edit::{Addition, EditError, add_to, new_file};
+pub use model_entry::{AcceptEntry, ModelEntry, PreprocessEntry};
 pub use samples::{Accept, Channels, Preprocess, Resize, SampleSettings};
 pub use settings::{
     Layer, LimitSettings, Model, Objective, Overrides, SearchSettings, Settings, SettingsError,
     TargetSettings, TimeoutSettings,
 };
 pub use size::{ParseSizeError, SIZE, Size};
-pub use written::{
-    AcceptEntry, CacheEntry, Config, ModelEntry, Parsed, PreprocessEntry, SearchEntry, Spanned,
-    TargetEntry, parse,
-};
+pub use written::{CacheEntry, Config, Parsed, SearchEntry, Spanned, TargetEntry, parse};
 
 #[cfg(test)]
 mod tests;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::settings::{Layer, Model, Objective, SettingsError, duplicate, is_name};
-use super::written::{AcceptEntry, ModelEntry, Spanned};
-use super::{Accept, Channels, Place, Resize, SampleSettings};
+use super::written::Spanned;
+use super::{Accept, AcceptEntry, Channels, ModelEntry, Place, Resize, SampleSettings};
 use crate::graph::Shape;
 
 /// A model while layers are being put together.
