@@ -7,6 +7,12 @@ use std::path::PathBuf;
 use super::reader::{Reader, Section};
 use super::written::read_name;
 
+/// What `scale` and `std` may be: with it no pixel becomes infinite.
+const FACTOR: Range<f64> = 1e-9..1e9;
+
+/// What `mean` may be.
+const MEAN: Range<f64> = -1e9..1e9;
+
 /// A `[[model]]` table.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ModelEntry {
@@ -39,7 +45,7 @@ pub struct PreprocessEntry {
     pub mean: Option<Vec<f64>>,
     /// By channel.
     pub std: Option<Vec<f64>>,
-    /// `rgb` or `bgr`.
+    /// `rgb`, `bgr` or `gray`.
     pub channels: Option<String>,
     /// `stretch` or `crop`.
     pub resize: Option<String>,
@@ -112,10 +118,10 @@ pub(super) fn read_model(
         let section = Section::new(table, "model.preprocess");
         reader.expect_keys(section, &["scale", "mean", "std", "channels", "resize"]);
         PreprocessEntry {
-            scale: reader.number(section, "scale", f64::MIN_POSITIVE..f64::INFINITY),
-            mean: reader.numbers(section, "mean", f64::NEG_INFINITY..f64::INFINITY),
-            std: reader.numbers(section, "std", f64::MIN_POSITIVE..f64::INFINITY),
-            channels: reader.word(section, "channels", &["rgb", "bgr"]),
+            scale: reader.number(section, "scale", FACTOR),
+            mean: reader.numbers(section, "mean", MEAN),
+            std: reader.numbers(section, "std", FACTOR),
+            channels: reader.word(section, "channels", &["rgb", "bgr", "gray"]),
             resize: reader.word(section, "resize", &["stretch", "crop"]),
         }
     });

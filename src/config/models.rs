@@ -144,6 +144,7 @@ fn refine_samples(samples: &mut SampleSettings, entry: &ModelEntry, dir: &Path) 
     }
     match written.channels.as_deref() {
         Some("bgr") => preprocess.channels = Channels::Bgr,
+        Some("gray") => preprocess.channels = Channels::Gray,
         Some(_) => preprocess.channels = Channels::Rgb,
         None => {}
     }

@@ -159,15 +159,14 @@ impl<'a> Reader<'a> {
         };
         let numbers = item.as_array();
         let numbers = numbers.and_then(|array| array.iter().map(number).collect());
-        match numbers.filter(|numbers: &Vec<f64>| !numbers.is_empty()) {
-            Some(numbers) => Some(numbers),
-            None => self.wrong(
-                section,
-                key,
-                item,
-                "a list of numbers, one for each channel",
-            ),
-        }
+        let numbers = numbers.filter(|numbers: &Vec<f64>| !numbers.is_empty());
+        numbers.or_else(|| {
+            let Range { start, end } = range;
+            let expected = format!(
+                "a list of numbers from {start} to below {end}, one or one for each channel"
+            );
+            self.wrong(section, key, item, &expected)
+        })
     }
 
     /// Reads a span of time.

@@ -31,20 +31,22 @@ pub struct Preprocess {
     pub mean: Vec<f32>,
     /// By channel, or one for all; not zero.
     pub std: Vec<f32>,
-    /// Order of the channels.
+    /// What the channels of the input are.
     pub channels: Channels,
     /// How a picture of another size is fitted.
     pub resize: Resize,
 }
 
-/// Order of the channels of an input.
+/// What the channels of an input are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Channels {
     /// Red, green, blue; or luma, if the input has one channel.
     #[default]
     Rgb,
-    /// Blue, green, red.
+    /// Blue, green, red: pixels of red, green and blue change places.
     Bgr,
+    /// Luma in every channel, of pictures only.
+    Gray,
 }
 
 /// How a picture of another size is fitted to an input.

@@ -52,6 +52,11 @@ fn every_documented_key_is_read() {
         path = "models/a.onnx"
         inputs = { x = [1, 3, 224, 224] }
         objective = "latency"
+        calibration = "data/calib.npz"
+        validation = "data/val"
+        labels = "classes"
+        preprocess = { scale = 0.5, mean = [0.1, 0.2, 0.3], std = [2], channels = "bgr", resize = "crop" }
+        accept = { max-kl = 0.02, max-l2 = 0.1, max-top1-drop = 0.01, max-latency-ms = 5 }
         [[target]]
         name = "cpu"
         backend = "native"
@@ -75,6 +80,21 @@ fn every_documented_key_is_read() {
     let model = &settings.models[0];
     assert_eq!(model.path, Path::new("/w/models/a.onnx"));
     assert_eq!(model.inputs["x"], Shape::from([1, 3, 224, 224]));
+    let samples = SampleSettings {
+        calibration: Some(PathBuf::from("/w/data/calib.npz")),
+        validation: Some(PathBuf::from("/w/data/val")),
+        labels: "classes".to_owned(),
+        preprocess: Preprocess {
+            scale: 0.5,
+            mean: vec![0.1, 0.2, 0.3],
+            std: vec![2.0],
+            channels: Channels::Bgr,
+            resize: Resize::Crop,
+        },
+    };
+    assert_eq!(model.samples, samples);
+    let accept = "max-kl 0.02, max-l2 0.1, max-top1-drop 0.01, max-latency-ms 5";
+    assert_eq!(model.accept.to_string(), accept);
     assert_eq!(settings.targets[0].profile, "x86-64-v3");
     let expected = SearchSettings {
         max_evaluations: 7,
@@ -173,7 +193,47 @@ fn a_wrong_value_is_an_error_with_its_place() {
 }
 
 #[test]
+fn samples_and_limits_are_checked_and_refined_key_by_key() {
+    check_findings(
+        "[[model]]\nname = \"a\"\naccept = { max-kl = -1, max-top1-drop = 1 }\n\
+         preprocess = { scale = 0, mean = [-inf], std = [0], channels = \"grey\" }\n",
+        &[
+            "3:21 wrong-value `model.accept.max-kl` must be a number from 0 up (-)",
+            "3:41 wrong-value `model.accept.max-top1-drop` must be a number from 0 to below 1 (-)",
+            "4:24 wrong-value `model.preprocess.scale` must be a number from 0.000000001 to below \
+             1000000000 (-)",
+            "4:34 wrong-value `model.preprocess.mean` must be a list of numbers from -1000000000 to \
+             below 1000000000, one or one for each channel (-)",
+            "4:48 wrong-value `model.preprocess.std` must be a list of numbers from 0.000000001 to \
+             below 1000000000, one or one for each channel (-)",
+            "4:64 wrong-value `model.preprocess.channels` must be `rgb` or `bgr` or `gray` \
+             (did you mean `gray`?)",
+        ],
+    );
+    let entry = |settings: &str| layer(&format!("[[model]]\nname = \"a\"\n{settings}\n"));
+    let models = resolve(&[
+        entry(
+            "path = \"a.onnx\"\ncalibration = \"c.npz\"\npreprocess = { std = [2] }\n\
+             accept = { max-kl = 0.1, max-l2 = 0.2 }",
+        ),
+        entry("preprocess = { mean = [3] }\naccept = { max-kl = 0.3 }"),
+    ]);
+    let model = models.unwrap().models.remove(0);
+    assert_eq!(model.samples.calibration, Some(PathBuf::from("/w/c.npz")));
+    let Preprocess { mean, std, .. } = model.samples.preprocess;
+    assert_eq!((mean, std), (vec![3.0], vec![2.0]));
+    assert_eq!(model.accept.to_string(), "max-kl 0.3, max-l2 0.2");
+}
+
+#[test]
 fn keys_without_effect_are_said_to_have_none() {
+    check_findings(
+        "[[model]]\nname = \"a\"\naccept = { max-energy-mj = 3 }\n",
+        &[
+            "3:12 no-effect `model.accept.max-energy-mj` is not supported by this release and has \
+             no effect (energy is not measured yet)",
+        ],
+    );
     check_findings(
         "[cache]\nurl = \"https://x\"\n",
         &[

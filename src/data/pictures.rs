@@ -9,7 +9,7 @@ use super::arrays::{Array, Elements, MAX_ELEMENTS};
 use super::labels::{LABELS, read_labels};
 use super::read::Input;
 use super::{DataError, DataErrorKind};
-use crate::config::Resize;
+use crate::config::{Channels, Preprocess, Resize};
 use crate::graph::DType;
 
 /// Endings of files that are pictures.
@@ -20,7 +20,7 @@ const ENDINGS: [&str; 4] = ["png", "jpg", "jpeg", "bmp"];
 pub(super) fn read_pictures(
     dir: &Path,
     input: &Input<'_>,
-    resize: Resize,
+    preprocess: &Preprocess,
 ) -> Result<(Array, Option<Vec<i64>>), DataError> {
     let failed = |kind| DataError {
         path: dir.to_owned(),
@@ -65,7 +65,8 @@ pub(super) fn read_pictures(
         let decoded = opened
             .decode()
             .map_err(|error| picture(error.to_string()))?;
-        append(&mut data, &fit(decoded, width, height, resize), channels);
+        let fitted = fit(decoded, width, height, preprocess.resize);
+        append(&mut data, &fitted, channels, preprocess.channels);
     }
     let array = Array {
         shape: vec![files.len(), channels, height, width],
@@ -99,9 +100,12 @@ fn fit(picture: DynamicImage, width: usize, height: usize, resize: Resize) -> Dy
 }
 
 /// Appends a picture channel by channel.
-fn append(data: &mut Vec<u8>, picture: &DynamicImage, channels: usize) {
-    if channels == 1 {
-        data.extend_from_slice(picture.to_luma8().as_raw());
+fn append(data: &mut Vec<u8>, picture: &DynamicImage, channels: usize, what: Channels) {
+    if channels == 1 || what == Channels::Gray {
+        let luma = picture.to_luma8();
+        for _ in 0..channels {
+            data.extend_from_slice(luma.as_raw());
+        }
         return;
     }
     let rgb = picture.to_rgb8();

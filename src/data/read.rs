@@ -52,7 +52,7 @@ pub fn read(
                 shape: found,
             }));
         };
-        let (array, labels) = read_pictures(path, input, preprocess.resize)?;
+        let (array, labels) = read_pictures(path, input, preprocess)?;
         let labels = labels.map(|labels| Array {
             shape: vec![labels.len()],
             data: Elements::Integers(labels),

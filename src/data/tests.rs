@@ -329,6 +329,24 @@ fn pictures_are_fitted_and_have_labels() {
         (values[0] - 1.0).abs() < 1e-6 && (values[4] - 0.2).abs() < 1e-6,
         "{values:?}"
     );
+    let shape = Shape(vec![1, 3, 2, 2]);
+    let input = Input {
+        name: "image",
+        dtype: DType::F32,
+        shape: &shape,
+    };
+    let gray = Preprocess {
+        channels: Channels::Gray,
+        ..Preprocess::default()
+    };
+    let samples = read(dir.path(), &gray, "labels", &[input]).unwrap();
+    let values = samples.inputs[1]["image"].as_f32().unwrap();
+    assert!(
+        values[0] > 0.2
+            && values
+                .iter()
+                .all(|value| value.to_bits() == values[0].to_bits())
+    );
     for (lines, message) in [
         (
             "c.png,1\n",
