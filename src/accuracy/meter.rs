@@ -55,7 +55,8 @@ impl Meter {
         Self::default()
     }
 
-    /// Takes in the outputs for one sample by name, and the class that is right if it is known.
+    /// Takes in the outputs for one sample by name, and the classes that are right, one for each row
+    /// of a classifier's output; none if they are not known.
     ///
     /// A model with one output of shape `[rows, classes]`, trailing ones aside, is a classifier. Its
     /// rows are logits, or probabilities if none is negative and they add up to one.
@@ -63,7 +64,7 @@ impl Meter {
         &mut self,
         teacher: &BTreeMap<String, Tensor>,
         student: &BTreeMap<String, Tensor>,
-        label: Option<u32>,
+        labels: &[u32],
     ) {
         self.n_samples += 1;
         for (name, right) in teacher {
@@ -88,7 +89,7 @@ impl Meter {
             _ => None,
         };
         match rows {
-            Some(rows) => self.classes.add(&rows, label),
+            Some(rows) => self.classes.add(&rows, labels),
             None => self.classes.is_none = true,
         }
     }
@@ -147,13 +148,14 @@ impl Rows {
 }
 
 impl Classes {
-    fn add(&mut self, rows: &Rows, label: Option<u32>) {
+    fn add(&mut self, rows: &Rows, labels: &[u32]) {
         let n = rows.n_classes;
         let is_distribution = |row: &[f64]| {
             row.iter().all(|&p| p >= 0.0) && (row.iter().sum::<f64>() - 1.0).abs() < 1e-3
         };
         let are_probabilities = rows.teacher.chunks(n).all(is_distribution);
-        for (teacher, student) in rows.teacher.chunks(n).zip(rows.student.chunks(n)) {
+        let pairs = rows.teacher.chunks(n).zip(rows.student.chunks(n));
+        for (row, (teacher, student)) in pairs.enumerate() {
             let (p, q) = if are_probabilities {
                 (teacher.to_vec(), student.to_vec())
             } else {
@@ -163,9 +165,9 @@ impl Classes {
             self.kl += kl(&p, &q);
             let (right, own) = (largest(teacher), largest(student));
             self.n_agreed += usize::from(right == own);
-            if let Some(label) = label {
-                self.paired
-                    .add(right == label as usize, own == label as usize);
+            if let Some(&label) = labels.get(row) {
+                let label = label as usize;
+                self.paired.add(right == label, own == label);
             }
         }
     }
@@ -222,8 +224,8 @@ mod tests {
     fn hand_computed() {
         let mut meter = Meter::new();
         let (right, own) = (outputs(&[1, 2], &[3.0, 0.0]), outputs(&[1, 2], &[0.0, 3.0]));
-        meter.add(&right, &own, Some(0));
-        meter.add(&right, &right, Some(1));
+        meter.add(&right, &own, &[0]);
+        meter.add(&right, &right, &[1]);
         let divergence = meter.divergence();
         // ‖(−3, 3)‖² = 18 of 2 · 9.
         assert!((divergence.relative_l2 - 1.0).abs() < 1e-12);
@@ -242,7 +244,7 @@ mod tests {
         meter.add(
             &outputs(&[1, 2], &[0.5, 0.5]),
             &outputs(&[1, 2], &[0.25, 0.75]),
-            None,
+            &[],
         );
         let expected = 0.5 * (2f64).ln() + 0.5 * (0.5 / 0.75f64).ln();
         assert!((meter.divergence().kl.unwrap() - expected).abs() < 1e-9);
@@ -250,10 +252,21 @@ mod tests {
     }
 
     #[test]
+    fn each_row_of_a_batch_has_a_label_of_its_own() {
+        let mut meter = Meter::new();
+        let right = outputs(&[3, 2], &[1.0, 0.0, 0.0, 1.0, 1.0, 0.0]);
+        let own = outputs(&[3, 2], &[1.0, 0.0, 1.0, 0.0, 0.0, 1.0]);
+        meter.add(&right, &own, &[0, 1, 1]);
+        let paired = meter.paired().unwrap();
+        assert_eq!((paired.n, paired.both), (3, 1));
+        assert_eq!((paired.lost, paired.gained), (1, 1));
+    }
+
+    #[test]
     fn what_is_no_classifier_has_a_distance_only() {
         let mut meter = Meter::new();
         let right = outputs(&[1, 2, 3], &[1.0; 6]);
-        meter.add(&right, &outputs(&[1, 2, 3], &[1.1; 6]), Some(0));
+        meter.add(&right, &outputs(&[1, 2, 3], &[1.1; 6]), &[0]);
         let divergence = meter.divergence();
         assert!((divergence.relative_l2 - 0.1).abs() < 1e-6);
         assert_eq!((divergence.kl, divergence.agreement), (None, None));
@@ -264,7 +277,7 @@ mod tests {
         let right = outputs(&[1, 2], &[1.0, 2.0]);
         for own in [BTreeMap::new(), outputs(&[1, 2], &[f32::NAN, 2.0])] {
             let mut meter = Meter::new();
-            meter.add(&right, &own, None);
+            meter.add(&right, &own, &[]);
             assert!(meter.divergence().relative_l2.is_infinite());
         }
     }
@@ -273,7 +286,7 @@ mod tests {
     fn the_same_is_not_apart_even_if_it_is_nothing() {
         let mut meter = Meter::new();
         let zeros = outputs(&[1, 3], &[0.0; 3]);
-        meter.add(&zeros, &zeros, None);
+        meter.add(&zeros, &zeros, &[]);
         assert!(meter.divergence().relative_l2 <= 0.0);
         assert_eq!(meter.divergence().kl, Some(0.0));
     }

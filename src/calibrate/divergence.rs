@@ -59,7 +59,7 @@ fn divergence(teacher: &Teacher, variant: &Graph) -> Result<Divergence, Error> {
         let right = teacher.outputs(idx);
         let mut outputs = right.clone();
         outputs.extend(runner.run(values)?);
-        meter.add(&right, &outputs, None);
+        meter.add(&right, &outputs, &[]);
     }
     Ok(meter.divergence())
 }

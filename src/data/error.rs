@@ -153,14 +153,28 @@ pub enum DataErrorKind {
         needed: usize,
     },
     /// Labels that are not one for each sample.
-    #[error("array `{array}` is {found}; labels are one class for each of the {expected} samples")]
+    #[error("array `{array}` is {found}; labels are one class for each of the {expected} entries")]
     Labels {
         /// The array.
         array: String,
         /// Its shape.
         found: String,
-        /// How many samples there are.
+        /// How many entries the samples have.
         expected: usize,
+    },
+    /// Labels that are not as many as the rows of the output.
+    #[error("each sample has {found} of the {rows} labels that the rows of the output need")]
+    Rows {
+        /// Labels of one sample.
+        found: usize,
+        /// Rows of the output.
+        rows: usize,
+    },
+    /// A limit on top-1 that nothing can be held against.
+    #[error("`accept.max-top1-drop` cannot be checked: {reason}")]
+    NoTop1 {
+        /// Why.
+        reason: &'static str,
     },
     /// A label that is no whole number.
     #[error("label {found} of sample {sample} is no class: classes are whole numbers from 0 up")]

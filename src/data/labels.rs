@@ -9,21 +9,23 @@ use super::arrays::{Array, Elements};
 /// Name of the file of labels in a directory of pictures.
 pub(super) const LABELS: &str = "labels.csv";
 
-/// Returns the classes in an array of labels: whole numbers of any type, one for each sample.
+/// Returns the classes in an array of labels: whole numbers of any type, one for each sample, or for
+/// each of the entries that make up a sample.
 pub(super) fn classes(
     array: &Array,
     name: &str,
     n_samples: usize,
+    batch: usize,
 ) -> Result<Vec<u32>, DataErrorKind> {
-    let (first, rest) = match array.shape.split_first() {
-        Some((&first, rest)) => (first, rest),
-        None => (0, [].as_slice()),
-    };
-    if first != n_samples || rest.iter().any(|&size| size != 1) {
+    let dims: Vec<usize> = array.shape.iter().copied().filter(|&d| d != 1).collect();
+    let n_entries = n_samples.saturating_mul(batch);
+    let shapes = [vec![n_samples], vec![n_entries], vec![n_samples, batch]];
+    let plain = |shape: &Vec<usize>| shape.iter().copied().filter(|&d| d != 1).eq(dims.clone());
+    if array.shape.is_empty() || !shapes.iter().any(plain) {
         return Err(DataErrorKind::Labels {
             array: name.to_owned(),
             found: format!("{:?}", array.shape),
-            expected: n_samples,
+            expected: n_entries,
         });
     }
     let no_class = |sample: usize, found: &dyn std::fmt::Display| DataErrorKind::NoClass {

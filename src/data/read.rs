@@ -104,7 +104,11 @@ pub fn read(
         }));
     }
     let labels = match label_array {
-        Some(array) => Some(classes(&array, labels, samples.len()).map_err(failed)?),
+        Some(array) => {
+            let batch = inputs.first().and_then(|input| input.shape.dims().first());
+            let batch = batch.copied().unwrap_or(1);
+            Some(classes(&array, labels, samples.len(), batch).map_err(failed)?)
+        }
         None => None,
     };
     Ok(Samples::new(path, samples, labels))

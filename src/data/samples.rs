@@ -17,7 +17,7 @@ pub struct Samples {
     pub path: PathBuf,
     /// Inputs by name, for each sample.
     pub inputs: Vec<BTreeMap<String, Tensor>>,
-    /// The right class of each sample.
+    /// The right class of each sample, or of each entry of its batch, sample by sample.
     pub labels: Option<Vec<u32>>,
     /// What identifies the inputs of each sample.
     pub digests: Vec<Digest>,
@@ -50,6 +50,16 @@ impl Samples {
         encoder.finish()
     }
 
+    /// Returns the right classes of a sample, one for each entry of its batch; none if they are not
+    /// known.
+    pub fn labels_of(&self, sample: usize) -> &[u32] {
+        let Some(labels) = &self.labels else {
+            return &[];
+        };
+        let n = labels.len() / self.inputs.len().max(1);
+        labels.get(sample * n..(sample + 1) * n).unwrap_or_default()
+    }
+
     /// Checks that there are at least `needed`.
     ///
     /// # Errors
@@ -62,19 +72,38 @@ impl Samples {
         Err(self.error(DataErrorKind::TooFew { found, needed }))
     }
 
-    /// Checks that labels name one of so many classes.
+    /// Checks that labels, if there are any, name one of so many classes for each row of the output.
     ///
     /// # Errors
-    /// [`DataErrorKind::Label`] names the first that does not.
-    pub fn expect_classes(&self, classes: usize) -> Result<(), DataError> {
-        let mut labels = self.labels.iter().flatten().enumerate();
-        let wrong = labels.find(|(_, label)| **label as usize >= classes);
-        match wrong {
-            None => Ok(()),
-            Some((sample, label)) => Err(self.error(DataErrorKind::Label {
-                sample,
-                found: *label,
-                classes,
+    /// [`DataErrorKind::Label`] names the first that does not, [`DataErrorKind::Rows`] says that there
+    /// are not as many labels as rows.
+    pub fn expect_classes(&self, rows: usize, classes: usize) -> Result<(), DataError> {
+        for sample in 0..self.inputs.len() {
+            let labels = self.labels_of(sample);
+            if !labels.is_empty() && labels.len() != rows {
+                let found = labels.len();
+                return Err(self.error(DataErrorKind::Rows { found, rows }));
+            }
+            if let Some(&found) = labels.iter().find(|&&label| label as usize >= classes) {
+                return Err(self.error(DataErrorKind::Label {
+                    sample,
+                    found,
+                    classes,
+                }));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that answers can be counted as right or wrong.
+    ///
+    /// # Errors
+    /// [`DataErrorKind::NoTop1`] if there are no labels.
+    pub fn expect_labels(&self) -> Result<(), DataError> {
+        match self.labels {
+            Some(_) => Ok(()),
+            None => Err(self.error(DataErrorKind::NoTop1 {
+                reason: "these samples have no labels",
             })),
         }
     }
@@ -99,7 +128,8 @@ impl Samples {
         }
     }
 
-    fn error(&self, kind: DataErrorKind) -> DataError {
+    /// Returns a mistake in these samples.
+    pub fn error(&self, kind: DataErrorKind) -> DataError {
         DataError {
             path: self.path.clone(),
             kind: Box::new(kind),

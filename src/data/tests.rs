@@ -70,10 +70,25 @@ fn the_fixture_is_read() {
         (256, 1000)
     );
     calibration.expect(MIN_CALIBRATION).unwrap();
-    calibration.expect_classes(10).unwrap();
+    calibration.expect_classes(1, 10).unwrap();
     validation.expect_disjoint(&calibration).unwrap();
     assert_ne!(calibration.digest(), validation.digest());
-    let error = calibration.expect_classes(9).unwrap_err().kind.to_string();
+    calibration.expect_labels().unwrap();
+    let unlabelled = Samples {
+        labels: None,
+        ..calibration.clone()
+    };
+    assert_eq!(
+        unlabelled.expect_labels().unwrap_err().kind.to_string(),
+        "`accept.max-top1-drop` cannot be checked: these samples have no labels"
+    );
+    let error = calibration.expect_classes(2, 10).unwrap_err().kind;
+    assert_eq!(
+        error.to_string(),
+        "each sample has 1 of the 2 labels that the rows of the output need"
+    );
+    let error = calibration.expect_classes(1, 9).unwrap_err();
+    let error = error.kind.to_string();
     assert!(error.starts_with("label 9 of sample "), "{error}");
     assert!(
         error.ends_with("whole numbers from 0 to below 9"),
@@ -119,8 +134,13 @@ fn pixels_are_scaled_shifted_and_reversed() {
 fn an_input_with_a_batch_takes_several_entries() {
     let dir = tempfile::tempdir().unwrap();
     let values: Vec<f32> = (0..12).map(|v| v as f32).collect();
-    let path = npz(dir.path(), &[("image", npy(&[4, 3], &values))]);
+    let labels = npy(&[4], &[3u8, 2, 1, 0]);
+    let path = npz(
+        dir.path(),
+        &[("image", npy(&[4, 3], &values)), ("labels", labels)],
+    );
     let samples = read_image(&path, &[2, 3]).unwrap();
+    assert_eq!(samples.labels_of(1), [1, 0]);
     assert_eq!(samples.inputs.len(), 2);
     assert_eq!(samples.inputs[1]["image"].as_f32().unwrap(), &values[6..]);
 }
@@ -147,7 +167,7 @@ fn mistakes_are_named_with_their_place() {
     check_error(
         &[("image", four()), ("labels", npy(&[3], &[0i64, 1, 2]))],
         &[1, 2],
-        "array `labels` is [3]; labels are one class for each of the 4 samples",
+        "array `labels` is [3]; labels are one class for each of the 4 entries",
     );
     check_error(
         &[("image", four()), ("labels", npy(&[4], &[0i64, 1, -2, 3]))],
@@ -210,7 +230,7 @@ fn labels_are_whole_numbers_of_any_type() {
         ),
         (
             npy(&[4, 10], &[0u8; 40]),
-            "array `labels` is [4, 10]; labels are one class for each of the 4 samples",
+            "array `labels` is [4, 10]; labels are one class for each of the 4 entries",
         ),
     ] {
         assert_eq!(labels(wrong).unwrap_err().kind.to_string(), message);

@@ -55,9 +55,10 @@ impl Gate<'_> {
             target: base.target.name.clone(),
             message: failure.message,
         })?;
-        let (samples, labels) = match &self.joint.samples.validation {
-            Some(samples) => (samples.inputs.clone(), samples.labels.as_deref()),
-            None => (self.study.checks(), None),
+        let validation = self.joint.samples.validation.as_ref();
+        let samples = match validation {
+            Some(samples) => samples.inputs.clone(),
+            None => self.study.checks(),
         };
         let turn = search.trials.patient_turn(ticket).await?;
         let right = self.outputs(&baseline.artifact, &samples).await?;
@@ -67,8 +68,8 @@ impl Gate<'_> {
         search.bench.discard(&artifact);
         let mut meter = Meter::new();
         for (idx, (right, own)) in right.iter().zip(&own).enumerate() {
-            let label = labels.and_then(|labels| labels.get(idx).copied());
-            meter.add(right, own, label);
+            let labels = validation.map_or(&[][..], |samples| samples.labels_of(idx));
+            meter.add(right, own, labels);
         }
         let (divergence, paired) = (meter.divergence(), meter.paired());
         let missed = judge(&divergence, paired.as_ref(), self.study.limits());
