@@ -118,6 +118,19 @@ pub fn judge(divergence: &Divergence, paired: Option<&Paired>, limits: &Limits) 
     missed
 }
 
+impl Missed {
+    /// Returns how many times as large as its limit the figure is that adds up over the parts of a model,
+    /// such as a squared distance; `None` if it does not, or is no number.
+    pub fn ratio(&self) -> Option<f64> {
+        let ratio = match *self {
+            Self::Kl { found, limit } => found / limit,
+            Self::L2 { found, limit } => (found / limit).powi(2),
+            Self::Top1 { .. } | Self::NoLabels => return None,
+        };
+        ratio.is_finite().then_some(ratio)
+    }
+}
+
 /// Returns whether a figure is above a limit, or no number.
 fn exceeds(found: f64, limit: f64) -> bool {
     found > limit || found.is_nan()
@@ -201,6 +214,10 @@ mod tests {
                 "KL is 0.0200, limit 0.01",
                 "top-1 falls by 1.4 points (± 0.5), limit 1"
             ]
+        );
+        assert_eq!(
+            missed.iter().map(Missed::ratio).collect::<Vec<_>>(),
+            [Some(2.0), None]
         );
         let better = Paired { lost: 10, ..paired };
         assert!(judge(&divergence(Some(0.01), 0.5), Some(&better), &limits).is_empty());

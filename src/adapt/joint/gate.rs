@@ -36,6 +36,17 @@ pub(super) struct Verdict {
     pub(super) missed: Vec<Missed>,
 }
 
+impl Verdict {
+    /// Returns how many times as large as its limit the worst figure is; 1 if that cannot be told.
+    pub(super) fn excess(&self) -> f64 {
+        let ratios = self
+            .missed
+            .iter()
+            .map(|missed| missed.ratio().unwrap_or(1.0));
+        ratios.fold(1.0, f64::max)
+    }
+}
+
 impl Gate<'_> {
     /// Runs a deployment and the untuned model on the validation samples, or on those that variants
     /// were checked on if there are none.

@@ -29,6 +29,10 @@ const ROUNDS: usize = 4;
 /// How often a plan is corrected by what it costs in accuracy as a whole.
 const CORRECTIONS: usize = 5;
 
+/// How often a recipe is given up that was right on the samples it was compared on, and not on those for
+/// the last check.
+const GATES: usize = 3;
+
 /// How often the mappings of one recipe are searched.
 const MOST_SEARCHES: u32 = 2;
 
@@ -80,6 +84,18 @@ struct Rounds<'a> {
     tried: Vec<Tried>,
     n_searches: BTreeMap<Recipe, u32>,
     n_spent: u32,
+    /// Error that a recipe may have on the samples that it is compared on, as a share of the limit.
+    room: f64,
+}
+
+/// What became of a recipe in the end.
+enum Finish {
+    /// It is to be locked.
+    Settled(Box<Settled>),
+    /// The model is as fast, or it does not run.
+    Slower,
+    /// It does not keep to the limits: by how much, as a multiple.
+    Missed(f64),
 }
 
 impl Joint<'_> {
@@ -128,6 +144,7 @@ impl Joint<'_> {
             tried: Vec::new(),
             n_searches: BTreeMap::new(),
             n_spent: first.session.budget.n_spent(),
+            room: 1.0,
         };
         let settled = rounds.run().await;
         let state = settled.as_ref().err().map_or(JobState::Done, failed_state);
@@ -181,6 +198,23 @@ impl Rounds<'_> {
             error,
         };
         self.explore(all, 1).await?;
+        for _ in 0..GATES {
+            self.rounds().await?;
+            let Some(best) = self.best() else {
+                return Ok(None);
+            };
+            match self.finish(best).await? {
+                Finish::Settled(settled) => return Ok(Some(*settled)),
+                Finish::Slower => return Ok(None),
+                // A little further from the limit on the samples that are left.
+                Finish::Missed(ratio) => self.room = 0.9 * best.error / ratio.max(1.0),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Plans and searches as long as there is something to gain.
+    async fn rounds(&mut self) -> Result<(), Error> {
         for _ in 0..ROUNDS {
             if self.joint.request.cancellation.is_cancelled() || self.n_left() < 2 {
                 break;
@@ -191,15 +225,13 @@ impl Rounds<'_> {
             let n = (f64::from(self.n_left()) * SLICE).ceil() as u32;
             self.explore(next, n).await?;
         }
-        let mut right: Vec<Tried> = std::mem::take(&mut self.tried);
-        right.retain(|tried| tried.error <= 1.0);
-        right.sort_by(|lhs, rhs| lhs.ns.total_cmp(&rhs.ns));
-        for best in &right {
-            if let Some(settled) = self.finish(best).await? {
-                return Ok(Some(settled));
-            }
-        }
-        Ok(None)
+        Ok(())
+    }
+
+    /// Returns the fastest recipe that was measured and is within the limits.
+    fn best(&self) -> Option<&Tried> {
+        let right = self.tried.iter().filter(|tried| tried.error <= self.room);
+        right.min_by(|lhs, rhs| lhs.ns.total_cmp(&rhs.ns))
     }
 
     /// Returns the evaluations that are left.
@@ -232,9 +264,7 @@ impl Rounds<'_> {
             bound_ns: plans.bound_ns,
             error,
         });
-        let is_faster = |tried: &&Tried| tried.error <= 1.0 && tried.ns < plans.best.ns;
-        let known = self.tried.iter().filter(is_faster);
-        let next = match known.min_by(|lhs, rhs| lhs.ns.total_cmp(&rhs.ns)) {
+        let next = match self.best().filter(|known| known.ns < plans.best.ns) {
             Some(known) => Next {
                 recipe: known.recipe.clone(),
                 predicted_ns: Some(known.ns),
@@ -260,7 +290,7 @@ impl Rounds<'_> {
         let mut session = Session::new(self.base, 0, 0, &BTreeMap::new());
         session.resume(self.base, &own, &[]);
         let ways = self.catalogue.ways(self.parts, &labels, self.study);
-        let mut budget = 1.0;
+        let mut budget = self.room;
         let mut best: Option<(Plans, f64)> = None;
         for _ in 0..CORRECTIONS {
             let plans = plan(
@@ -284,7 +314,8 @@ impl Rounds<'_> {
                 ns = plans.best.ns,
                 "planned"
             );
-            let is_right = error <= 1.0;
+            let share = error / self.room;
+            let is_right = share <= 1.0;
             let is_better = best
                 .as_ref()
                 .is_none_or(|(known, _)| plans.best.ns < known.best.ns);
@@ -292,10 +323,10 @@ impl Rounds<'_> {
                 best = Some((plans, error));
             }
             // A budget that leaves room buys nothing more, and neither does one that is used up.
-            if error <= 0.0 || (is_right && (error > 0.9 || predicted < 0.5 * budget)) {
+            if error <= 0.0 || (is_right && (share > 0.9 || predicted < 0.5 * budget)) {
                 break;
             }
-            budget *= (0.95 / error).clamp(0.3, 2.0);
+            budget *= (0.95 / share).clamp(0.3, 2.0);
         }
         Ok(best)
     }
@@ -382,9 +413,8 @@ impl Rounds<'_> {
         Ok(own.map_or(f64::INFINITY, |own| own.first_ns))
     }
 
-    /// Compares the best of a recipe with the untuned model, and checks its accuracy as built; `None`
-    /// if it is not faster, or does not keep to the limits.
-    async fn finish(&self, best: &Tried) -> Result<Option<Settled>, Error> {
+    /// Compares the best of a recipe with the untuned model, and checks its accuracy as built.
+    async fn finish(&self, best: &Tried) -> Result<Finish, Error> {
         let joint = self.joint;
         let request = joint.request_for(self.n_left().max(1));
         let (model, target) = (joint.model, joint.target);
@@ -392,7 +422,7 @@ impl Rounds<'_> {
         let nothing = Earlier::nothing(self.lockfile);
         let store = joint.store.clone();
         let Some(mut search) = open(&request, joint.reporter, &job, store, &nothing).await? else {
-            return Ok(None);
+            return Err(Error::Interrupted);
         };
         let settled = self.settle(best, &mut search).instrument(span(&job)).await;
         let state = settled.as_ref().err().map_or(JobState::Done, failed_state);
@@ -400,17 +430,13 @@ impl Rounds<'_> {
         settled
     }
 
-    async fn settle(
-        &self,
-        best: &Tried,
-        search: &mut Search<'_>,
-    ) -> Result<Option<Settled>, Error> {
+    async fn settle(&self, best: &Tried, search: &mut Search<'_>) -> Result<Finish, Error> {
         let n_before = search.session.budget.n_spent();
         self.start(search).await?;
         search.is_final = true;
         let decision = decide(search, None).await?;
         if decision.is_baseline {
-            return Ok(None);
+            return Ok(Finish::Slower);
         }
         let gate = Gate {
             joint: self.joint,
@@ -420,7 +446,7 @@ impl Rounds<'_> {
             .judge(search, &decision.choices, self.base, &self.baseline)
             .await?;
         if !verdict.missed.is_empty() {
-            return Ok(None);
+            return Ok(Finish::Missed(verdict.excess()));
         }
         let is_interrupted = search.is_cancelled()?;
         let n_evaluations = self.n_spent + search.session.budget.n_spent() - n_before;
@@ -429,7 +455,7 @@ impl Rounds<'_> {
         (deployment.structure, deployment.content) = (whole.structure, whole.content);
         self.study
             .describe(&best.recipe, &best.source, &mut deployment, &verdict);
-        Ok(Some(Settled {
+        Ok(Finish::Settled(Box::new(Settled {
             deployment,
             spent: Some(search.spent()),
             half_way: None,
@@ -440,6 +466,6 @@ impl Rounds<'_> {
             confirmation: Some(decision.confirmation).filter(|_| !is_interrupted),
             is_interrupted,
             utilisation: search.bench.usage().utilisation(),
-        }))
+        })))
     }
 }
