@@ -76,7 +76,7 @@ fn integers_are_faster_within_the_limits_and_are_locked_checked_and_deployed() {
         .iter()
         .filter(|n| n.op == "QuantizeLinear")
         .count();
-    assert!(n_rounded >= 19, "{n_rounded}");
+    assert!(n_rounded >= 18, "{n_rounded}");
 
     // Other samples, other limits: the lock is stale.
     let config = sandbox.read("metainfer.toml");
@@ -90,7 +90,8 @@ fn integers_are_faster_within_the_limits_and_are_locked_checked_and_deployed() {
         "metainfer.toml",
         &config
             .replace("calib.npz", "val.npz")
-            .replace("validation = \"val.npz\"\n", ""),
+            .replace("validation = \"val.npz\"\n", "")
+            .replace(", max-top1-drop = 0.01", ""),
     );
     let run = sandbox.metainfer("deploy --out out").code(100);
     assert!(
